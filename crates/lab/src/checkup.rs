@@ -230,7 +230,7 @@ fn messages(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<
         mechanisms: depth
             .choose(MESSAGES_QUICKLY, MESSAGES, MESSAGES)
             .iter()
-            .filter_map(|name| ipc::mechanisms::find(name))
+            .filter_map(|name| ipc::mechanism_named(name))
             .collect(),
         sizes: depth.choose(&[64][..], &[64, 16 << 10], &[8, 64, 1 << 10, 16 << 10, 64 << 10]).to_vec(),
         modes: vec![ipc::Mode::PingPong],
@@ -287,7 +287,7 @@ mod tests {
             assert!(yielding::methods::find(name).is_some(), "{name}");
         }
         for name in [MESSAGES, MESSAGES_QUICKLY].into_iter().flatten() {
-            assert!(ipc::mechanisms::find(name).is_some(), "{name}");
+            assert!(ipc::mechanism_named(name).is_some(), "{name}");
         }
     }
 

@@ -17,6 +17,7 @@ pub mod checkup;
 pub mod crowd;
 mod families;
 pub mod frame;
+pub mod keeper;
 pub mod paths;
 pub mod program;
 pub mod sight;

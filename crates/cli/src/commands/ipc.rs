@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use punctual::{CpuSet, Policy};
 use punctual_lab::ipc::mechanism::{Mechanism, Receive};
 use punctual_lab::ipc::plan::{Places, Topology};
-use punctual_lab::ipc::{self, Mode, Plan, Request, mechanisms};
+use punctual_lab::ipc::{self, Mode, Plan, Request};
 use punctual_report::export::text::list::ListRow;
 
 use super::measure::{list, measure};
@@ -183,7 +183,7 @@ fn places(text: &str) -> Result<Places, String> {
 static MECHANISMS: Shelf<Mechanism> = Shelf {
     what: "mechanism",
     list: "punctual ipc --list",
-    all: || mechanisms::all().collect(),
+    all: || ipc::mechanisms().collect(),
     item: |mechanism| Item { name: &mechanism.name, about: &mechanism.about, kind: Some(mechanism.kind.name()) },
     is_offered: |_| true,
 };
@@ -196,7 +196,7 @@ const USUAL_FOR_NAMED: Duration = Duration::from_secs(10);
 /// Measures or lists.
 pub(crate) fn run(args: &IpcArgs) -> anyhow::Result<Exit> {
     if args.list {
-        let mechanisms = chosen(&args.mechanisms).unwrap_or_else(|| mechanisms::all().collect());
+        let mechanisms = chosen(&args.mechanisms).unwrap_or_else(|| ipc::mechanisms().collect());
         return list(mechanisms.into_iter().map(row), args.measure.output.color);
     }
     let plan = Plan::new(request(args)?).map_err(BadUsage::from)?;
@@ -257,7 +257,7 @@ fn request(args: &IpcArgs) -> anyhow::Result<Request> {
 
 /// The mechanisms given by name; else the usual ones, or all.
 fn asked(args: &IpcArgs) -> Vec<&'static Mechanism> {
-    chosen(&args.mechanisms).unwrap_or_else(|| mechanisms::all().filter(|m| args.all || m.usual).collect())
+    chosen(&args.mechanisms).unwrap_or_else(|| ipc::mechanisms().filter(|m| args.all || m.usual).collect())
 }
 
 fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {

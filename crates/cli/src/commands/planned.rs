@@ -33,7 +33,7 @@ fn planned(args: &Args) -> Option<(&[Limit], Planned)> {
         Some(Command::Wait(wait)) => (&wait.measure.output.fail_if, wait.measured().into_iter().map(of_wait).collect()),
         Some(Command::Why(why)) => (&why.measure.output.fail_if, WhyArgs::method().into_iter().map(of_wait).collect()),
         Some(Command::Ipc(ipc)) => {
-            let mechanisms = chosen(&ipc.mechanisms).unwrap_or_else(|| ipc::mechanisms::all().collect());
+            let mechanisms = chosen(&ipc.mechanisms).unwrap_or_else(|| ipc::mechanisms().collect());
             (&ipc.measure.output.fail_if, mechanisms.into_iter().map(of_ipc).collect())
         }
         Some(Command::Yield(yielding)) => (&yielding.measure.output.fail_if, of_yielding(yielding)),
@@ -101,7 +101,7 @@ fn of_checkup() -> Planned {
     let yields = yielding::methods::ALL.iter().map(of_yield);
     let loops = ramp::Governors::AgainstPerformance.subjects(None);
     let loops = loops.into_iter().map(|governor| figure(ramp::EXPERIMENT, governor, Quantity::Loop));
-    waits.chain(ipc::mechanisms::all().map(of_ipc)).chain(yields).chain(loops).collect()
+    waits.chain(ipc::mechanisms().map(of_ipc)).chain(yields).chain(loops).collect()
 }
 
 /// Work loops and switches are not late: their limits name a subject.

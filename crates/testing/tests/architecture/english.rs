@@ -24,7 +24,7 @@ const SEARCHES: [&str; 9] = [
 /// Files that read what the kernel and other programs write, and their texts.
 const FOREIGN: [(&str, &str); 2] = [
     // /proc/PID/limits
-    ("crates/lab/src/families/ipc/mechanisms/queues.rs", "Max msgqueue size"),
+    ("crates/lab/src/families/ipc/queues.rs", "Max msgqueue size"),
     // The maintainers' list of a Debian package.
     ("vm/src/packages.rs", "Debian Debian "),
 ];

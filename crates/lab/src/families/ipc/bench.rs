@@ -10,7 +10,6 @@ use punctual_linux::interrupt::{Interrupter, Interruptible};
 use punctual_record::experiment::ipc::Block;
 use punctual_record::{Recorder, Usage};
 
-use super::keeper::Keeper;
 use super::mechanism::Receive;
 use super::message::{Blocks, Integrity, MOST_BLOCKS};
 use super::peer::Job;
@@ -19,6 +18,7 @@ use super::trip::{Passed, Trip};
 use crate::frame::figures::Sum;
 use crate::frame::stage::Stage;
 use crate::frame::{Bench, Error, Failure};
+use crate::keeper::Keeper;
 
 /// Longest time that two real-time processes may poll without a break.
 const LONGEST_HOLD_NS: f64 = 4e8;

@@ -1,13 +1,26 @@
-//! The control words of the two processes beside the messages: ready, go, done, and the other side's usage.
+//! How the measuring process directs the other one and watches over it.
+//!
+//! [`Control`] has the words of the two processes beside the messages: ready, go, done, and the other side's usage. A
+//! [`Watcher`] ends a wait that nothing else ends: the other process may be killed, a datagram lost, or the run interrupted.
+//! It is a thread that sleeps, and checks at intervals. When the wait is over it sets the [`Halt`] and ends the waits that no
+//! signal ends. It interrupts the measuring thread until that returns.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use punctual::conditions::{Condition, Lost};
 use punctual_linux as linux;
+use punctual_linux::child::{Child, Ended};
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::futex::{self, Scope};
+use punctual_linux::interrupt::Interrupter;
 use punctual_linux::shared::{CacheLine, Shared};
 use punctual_record::Usage;
+
+use super::mechanism::Halt;
 
 /// Shared by both. Clones are the same memory.
 #[derive(Clone)]
@@ -45,9 +58,9 @@ const UNKNOWN: u64 = u64::MAX;
 /// Longest error text passed on.
 const WORDS: usize = 1024;
 /// Interval of checks of the deadline.
-const PATIENCE_NS: i64 = 1_000_000_000;
+const DEADLINE_EVERY_NS: i64 = 1_000_000_000;
 /// Interval of checks whether the other side still lives.
-const LOOK_NS: i64 = 20_000_000;
+const LIVES_EVERY_NS: i64 = 20_000_000;
 
 /// The child's final report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -105,7 +118,7 @@ impl Control {
             }
             // However the wait ends, the loop checks again. The kernel ends this process with its parent, as the
             // deadline does.
-            let _ = futex::wait(&self.orders, now, Scope::Shared, Some(now_ns(Clock::Monotonic) + PATIENCE_NS));
+            let _ = futex::wait(&self.orders, now, Scope::Shared, Some(now_ns(Clock::Monotonic) + DEADLINE_EVERY_NS));
             if linux::deadline::passed() {
                 return;
             }
@@ -184,7 +197,7 @@ impl Control {
             if !lives() {
                 return false;
             }
-            let _ = futex::wait(&self.state, now, Scope::Shared, Some(now_ns(Clock::Monotonic) + LOOK_NS));
+            let _ = futex::wait(&self.state, now, Scope::Shared, Some(now_ns(Clock::Monotonic) + LIVES_EVERY_NS));
         }
     }
 
@@ -226,5 +239,159 @@ impl Control {
             involuntary: figure(INVOLUNTARY),
         };
         Account { usage, sent: figure(SENT).unwrap_or(0), late: figure(LATE).unwrap_or(0) }
+    }
+}
+
+/// Interval of checks: a killed process is noticed well within a second, and ten wake-ups a second disturb nothing.
+const LOOK: Duration = Duration::from_millis(100);
+/// Interval of interruptions of a thread that has not returned: the first may have come just before it fell asleep.
+const AGAIN: Duration = Duration::from_millis(2);
+/// A message that has not arrived this long after the last was sent is lost.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Number of checks that find the same message missing before it counts as lost: a second. They are counted, not
+/// timed, so that a suspended machine or a stopped run loses nothing.
+const LOOKS_PER_MESSAGE: u32 = 10;
+
+/// The child, shared by two threads.
+pub(super) type SharedChild = Arc<Mutex<Child>>;
+
+/// The child's lock. A panic in another thread does not prevent killing the process.
+pub(super) fn lock(child: &SharedChild) -> MutexGuard<'_, Child> {
+    child.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Why the wait was ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// The other process ended, in this way.
+    Ended(Ended),
+    /// It failed, with this reason.
+    Failed,
+    /// Everything was sent, and a message does not arrive.
+    Missing,
+    /// The run was asked to end.
+    Stopped,
+}
+
+/// The wait under supervision.
+pub(super) struct Watched {
+    pub(super) child: SharedChild,
+    pub(super) control: Control,
+    pub(super) halt: Halt,
+    pub(super) rouse: Vec<Box<dyn Fn() + Send>>,
+    pub(super) interrupter: Interrupter,
+    /// CPUs of the watching thread, because the measuring thread's own is busy.
+    pub(super) cpus: Vec<usize>,
+}
+
+/// The watching thread.
+pub(super) struct Watcher {
+    thread: JoinHandle<Option<Reason>>,
+    over: Sender<()>,
+}
+
+impl Watcher {
+    pub(super) fn start(watched: Watched) -> std::io::Result<Self> {
+        let (over, inbox) = channel();
+        let thread = std::thread::Builder::new().name("watch".into()).spawn(move || {
+            // A thread that may not move still checks, but later.
+            let _ = linux::sched::set_affinity(0, &watched.cpus);
+            watched.watch(&inbox)
+        })?;
+        Ok(Self { thread, over })
+    }
+
+    /// Ends the supervision. Returns the reason if the wait was ended.
+    pub(super) fn finish(self) -> Option<Reason> {
+        drop(self.over);
+        self.thread.join().unwrap_or(None)
+    }
+}
+
+/// The time for which the same message has been missing.
+#[derive(Debug, Default)]
+struct Patience {
+    number: Option<u64>,
+    looks: u32,
+}
+
+impl Patience {
+    /// Another check found this message missing.
+    fn is_over(&mut self, number: u64) -> bool {
+        self.looks = if self.number == Some(number) { self.looks + 1 } else { 0 };
+        self.number = Some(number);
+        self.looks >= LOOKS_PER_MESSAGE
+    }
+}
+
+impl Watched {
+    fn watch(&self, over: &Receiver<()>) -> Option<Reason> {
+        let mut done_at = None;
+        let mut patience = Patience::default();
+        let reason = loop {
+            if over.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout) {
+                return None;
+            }
+            if let Some(reason) = self.look(&mut done_at) {
+                break reason;
+            }
+            if let Some(number) = self.halt.awaited().filter(|number| patience.is_over(*number)) {
+                self.give_up(number);
+            }
+        };
+        // First keep others from using the shared resources, then end waits on them by force.
+        let _ = lock(&self.child).kill();
+        self.halt.set();
+        loop {
+            self.rouse.iter().for_each(|rouse| rouse());
+            // The thread may have returned just now.
+            let _ = self.interrupter.interrupt();
+            if over.recv_timeout(AGAIN) != Err(RecvTimeoutError::Timeout) {
+                return Some(reason);
+            }
+        }
+    }
+
+    /// Ends the wait for a lost message. Returns when the thread waits for the next one, or soon: the next check
+    /// continues.
+    fn give_up(&self, number: u64) {
+        self.halt.give_up(number);
+        let until = Instant::now() + LOOK;
+        while self.halt.awaited() == Some(number) && Instant::now() < until {
+            let _ = self.interrupter.interrupt();
+            std::thread::sleep(AGAIN);
+        }
+    }
+
+    fn look(&self, done_at: &mut Option<Instant>) -> Option<Reason> {
+        if linux::stop::requested() {
+            return Some(Reason::Stopped);
+        }
+        if let Ok(Some(ended)) = lock(&self.child).ended() {
+            return Some(Reason::Ended(ended));
+        }
+        if self.control.failure().is_some() {
+            return Some(Reason::Failed);
+        }
+        // A message that may be lost has its own timeout.
+        if !self.control.is_done() || self.halt.awaited().is_some() {
+            return None;
+        }
+        let since = *done_at.get_or_insert_with(Instant::now);
+        (since.elapsed() >= PATIENCE).then_some(Reason::Missing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_is_for_one_message() {
+        let mut patience = Patience::default();
+        assert!((0..LOOKS_PER_MESSAGE).all(|_| !patience.is_over(7)));
+        assert!(patience.is_over(7));
+        assert!((0..LOOKS_PER_MESSAGE).all(|_| !patience.is_over(8)));
+        assert!(patience.is_over(8));
     }
 }

@@ -5,20 +5,24 @@
 //! in ping-pong, which is never halved.
 //!
 //! The measuring process receives. A child of it sends, or answers in ping-pong. Both ends are opened before the
-//! fork, and names are removed at once, so that none remains. For objects that must stay longer see [`keeper`].
+//! fork, and names are removed at once, so that none remains. For objects that must stay longer see
+//! [`Keeper`](crate::keeper::Keeper).
 
 mod bench;
 mod control;
-pub mod keeper;
 pub mod mechanism;
-pub mod mechanisms;
+mod memory;
 mod message;
 mod peer;
 pub mod plan;
+mod queues;
+mod semaphores;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod trip;
-mod watcher;
+
+use std::sync::LazyLock;
 
 use punctual_record::experiment::ipc;
 use punctual_record::{About, Ask, Experiment, Notice, Quantity, Typed, Usage};
@@ -28,14 +32,36 @@ use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{
     self, Asked, Bench, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable, names,
 };
+use crate::keeper::Keeper;
 use bench::{Extra, IpcBench};
-use mechanism::Receive;
+use mechanism::{Mechanism, Receive};
 pub use message::SHORTEST;
 use plan::{Cell, Relation, cost_ns};
 pub use plan::{Mode, Plan, Request};
 
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = Experiment::IPC;
+
+static MECHANISMS: LazyLock<Vec<Mechanism>> = LazyLock::new(|| {
+    let mut all = vec![memory::ring()];
+    all.extend(memory::shared());
+    all.extend(queues::queues());
+    all.extend(streams::all());
+    all.extend(queues::notices());
+    all.push(memory::written());
+    all
+});
+
+/// All mechanisms, in the order of `--list`.
+pub fn mechanisms() -> impl Iterator<Item = &'static Mechanism> {
+    MECHANISMS.iter()
+}
+
+/// The mechanism of this name.
+#[must_use]
+pub fn mechanism_named(name: &str) -> Option<&'static Mechanism> {
+    mechanisms().find(|mechanism| mechanism.name == name)
+}
 
 /// Runs the plan and enters its measurements in the session. Errors of messages or of the other process are
 /// returned as text: the run has figures, but failed.
@@ -45,13 +71,13 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<Vec<String>, Error> 
 }
 
 /// Opens and closes a mechanism with the shortest message it carries, to check that it works here.
-pub fn try_open(mechanism: &mechanism::Mechanism) -> Result<(), Unavailable> {
-    let keeper = keeper::Keeper::start()?;
+pub fn try_open(mechanism: &Mechanism) -> Result<(), Unavailable> {
+    let keeper = Keeper::start()?;
     let asked = mechanism::Asked {
         size: SHORTEST,
         depth: None,
         both_ways: true,
-        receive: mechanism::Receive::Block,
+        receive: Receive::Block,
         keeper: &keeper,
         halt: mechanism::Halt::default(),
     };

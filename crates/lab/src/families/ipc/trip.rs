@@ -12,15 +12,15 @@ use punctual_linux::interrupt::Interrupter;
 use punctual_record::remedy::of_refused;
 use punctual_record::{Hint, Recorder, Usage};
 
-use super::control::{Account, Control};
-use super::keeper::Keeper;
-use super::mechanism::{Asked, End, Inlet, Link, Mechanism, Outlet, Peer, Receive, Unavailable, Waiter};
+use super::control::{Account, Control, Reason, SharedChild, Watched, Watcher, lock};
+use super::mechanism::{Asked, End, Halt, Inlet, Link, Mechanism, Outlet, Peer, Receive, Then, Unavailable, Waiter};
 use super::message::Blocks;
 use super::message::{self, Letter};
 use super::message::{Arrival, Follow, Integrity};
 use super::peer::{self, Job};
 use super::plan::Mode;
-use super::watcher::{Halt, Reason, SharedChild, Then, Watched, Watcher, lock};
+use crate::keeper::Keeper;
+
 use crate::frame::Failure;
 use crate::frame::breaks::NotKept;
 use crate::frame::error::no_thread_remedy;

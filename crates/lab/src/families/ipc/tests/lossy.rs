@@ -44,7 +44,7 @@ impl Outlet for Fateful {
 
 /// UDP with these fates for what this process sends and for what the other does.
 fn udp(here: Fates, there: Fates) -> &'static Mechanism {
-    let udp = mechanisms::find("udp").expect("udp is a mechanism");
+    let udp = mechanism_named("udp").expect("udp is a mechanism");
     let fateful = |outlet: Option<Box<dyn Outlet>>, fates| -> Option<Box<dyn Outlet>> {
         Some(Box::new(Fateful { outlet: outlet?, fates, sent: 0 }))
     };

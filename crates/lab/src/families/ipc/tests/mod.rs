@@ -15,13 +15,13 @@ use punctual_linux::interrupt::Interruptible;
 use punctual_record::Recorder;
 use punctual_testing::{Disturbed, skip, undisturbed};
 
-use super::keeper::Keeper;
 use super::mechanism::{Mechanism, Receive};
 use super::message::Integrity;
 use super::peer::Job;
 use super::trip::{Passed, Trip};
-use super::{Mode, mechanisms};
+use super::{Mode, mechanism_named, mechanisms};
 use crate::frame::Failure;
+use crate::keeper::Keeper;
 
 struct Asked {
     size: usize,
@@ -120,7 +120,7 @@ fn place(mechanism: &Mechanism) -> (Option<usize>, Option<usize>) {
 
 /// Every mechanism carries messages of several sizes each way, this number of the smallest.
 fn carry(small: u64, larger: u64, largest: u64) {
-    for mechanism in mechanisms::all() {
+    for mechanism in mechanisms() {
         let mut sizes = BTreeSet::new();
         for (size, messages) in [(64, small), (1_000, larger), (4_096, larger), (65_536, largest)] {
             let size = carried(mechanism, size);
@@ -150,7 +150,7 @@ fn every_mechanism_carries_a_hundred_thousand_verified_messages_each_way() {
 
 /// A sender without pauses, through a queue of one message and through one of the usual depth.
 fn saturate(messages: u64) {
-    for mechanism in mechanisms::all().filter(|m| m.reliable) {
+    for mechanism in mechanisms().filter(|m| m.reliable) {
         for (size, depth) in [(64, Some(1)), (3_000, None)] {
             let size = carried(mechanism, size);
             let asked = Asked { depth, cpus: place(mechanism), ..Asked::new(Mode::Saturated, size, messages) };
@@ -175,7 +175,7 @@ fn a_full_queue_loses_none_of_a_hundred_thousand() {
 
 #[test]
 fn each_wakes_a_receiver_that_sleeps_and_serves_one_that_polls() {
-    for mechanism in mechanisms::all() {
+    for mechanism in mechanisms() {
         for receive in [Receive::Block, Receive::Poll, Receive::Backoff] {
             let sleeps = receive == Receive::Block && !mechanism.only_polls;
             let there = undisturbed(|longer| {
@@ -217,7 +217,7 @@ fn a_storm_of_signals_loses_nothing() {
             sent
         }
     });
-    for mechanism in mechanisms::all().filter(|m| m.reliable) {
+    for mechanism in mechanisms().filter(|m| m.reliable) {
         for mode in [Mode::Saturated, Mode::PingPong] {
             let asked = Asked { cpus: place(mechanism), ..Asked::new(mode, carried(mechanism, 5_000), 1_000) };
             let Some((passed, recorder)) = trip_with(mechanism, &asked, &keeper, &me) else { break };
@@ -235,7 +235,7 @@ fn a_storm_of_signals_loses_nothing() {
 
 #[test]
 fn datagrams_that_are_lost_are_counted_and_end_the_trip() {
-    let udp = mechanisms::find("udp").expect("udp is a mechanism");
+    let udp = mechanism_named("udp").expect("udp is a mechanism");
     let first = linux::sched::affinity(0).expect("the CPUs of this thread").first().copied();
     // Both on one CPU: the sender fills the receiver's buffer many times before the receiver runs.
     let asked = Asked { cpus: (first, first), ..Asked::new(Mode::Saturated, 8_000, 3_000) };
@@ -249,7 +249,7 @@ fn datagrams_that_are_lost_are_counted_and_end_the_trip() {
 
 #[test]
 fn a_rate_is_kept_by_the_clock() {
-    let ring = mechanisms::find("ring").expect("ring is a mechanism");
+    let ring = mechanism_named("ring").expect("ring is a mechanism");
     let asked = Asked::new(Mode::Rate { per_second: 2_000.0 }, 64, 100);
     let Some((_, recorder)) = trip(ring, &asked) else { return };
     assert_eq!(recorder.count(), 100);
@@ -260,7 +260,7 @@ fn a_rate_is_kept_by_the_clock() {
 #[test]
 fn names_are_unique_and_every_mechanism_opens_and_closes() {
     let mut names = BTreeSet::new();
-    for mechanism in mechanisms::all() {
+    for mechanism in mechanisms() {
         assert!(names.insert(mechanism.name.as_str()), "{} twice", mechanism.name);
         assert!(!mechanism.about.is_empty() && !mechanism.call.is_empty() && !(mechanism.largest)().from.is_empty());
         if let Err(no) = super::try_open(mechanism) {

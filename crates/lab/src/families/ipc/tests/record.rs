@@ -11,14 +11,14 @@ use crate::frame::tests::made_up_report;
 use crate::frame::{Amount, Request as Frame};
 
 use super::super::bench::Extra;
-use super::super::mechanisms;
+use super::super::mechanism_named;
 use super::super::plan::{Plan, Request};
 use super::*;
 use crate::families::ipc::plan;
 
 fn plan(modes: Vec<Mode>) -> Plan {
     let request = Request {
-        mechanisms: vec![mechanisms::find("pipe").unwrap()],
+        mechanisms: vec![mechanism_named("pipe").unwrap()],
         sizes: vec![64],
         modes,
         places: plan::Places::Same,

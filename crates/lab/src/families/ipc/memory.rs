@@ -1,18 +1,25 @@
-//! Memory, in slots of one message each, used as a ring: shared memory of three kinds with six kinds of counts, and memory of
-//! the receiver that the sender writes into, with one copy instead of two.
+//! Shared memory: slots of one message each, used as a ring, in memory of three kinds with six kinds of counts; memory of
+//! the receiver that the sender writes into, with one copy instead of two; and the library's own ring, [`punctual::ipc::Ring`].
 
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
+use std::time::Duration;
 
+use punctual::Need;
+use punctual::ipc::{
+    ReceiveError, Receiver as RingReceiver, Ring, RingError, SendError, Sender as RingSender, WaitStrategy,
+};
 use punctual_linux as linux;
 use punctual_linux::ipc::Region;
 use punctual_linux::ipc::memory::{self, Mailbox};
+use punctual_record::remedy::of_need;
 
-use super::super::keeper::What;
-use super::super::mechanism::{
-    Asked, Halt, Inlet, Kind, Lane, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, refused,
+use super::mechanism::{
+    Asked, Halt, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, refused, wait_strategy,
+    whole,
 };
 use super::semaphores::{self, Count, Opened, Told};
+use crate::keeper::What;
 use punctual_record::{Ask, Hint};
 
 /// Default number of slots: as many as a POSIX queue has.
@@ -206,8 +213,8 @@ impl<C: Count> Inlet for Receiver<C> {
 }
 
 /// Memory of the receiver that the sender writes into.
-pub(super) fn written() -> Vec<Mechanism> {
-    vec![Mechanism {
+pub(super) fn written() -> Mechanism {
+    Mechanism {
         needs: "CONFIG_CROSS_MEMORY_ATTACH, ptrace permission",
         queue: Queue::Messages,
         usual: false,
@@ -220,7 +227,7 @@ pub(super) fn written() -> Vec<Mechanism> {
             ],
             |asked| lanes(asked, written_lane),
         )
-    }]
+    }
 }
 
 fn written_lane(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
@@ -294,5 +301,147 @@ impl Drop for Reader {
     fn drop(&mut self) {
         // A permission that was granted can be withdrawn.
         let _ = memory::let_others_write(false);
+    }
+}
+
+/// Default capacity in messages.
+const RING_DEPTH: usize = 64;
+/// Overhead of a message in bytes: its word, padding, and room for a cleared word.
+const RING_OVERHEAD: usize = 24;
+/// Longest single wait: it limits the delay until a stop is noticed.
+const LONGEST_WAIT: Duration = Duration::from_millis(200);
+
+pub(super) fn ring() -> Mechanism {
+    Mechanism {
+        queue: Queue::Messages,
+        largest: || Limit {
+            bytes: Some(punctual::ipc::ring::layout::largest_message(punctual::ipc::ring::layout::GREATEST)),
+            from: "the ring's greatest capacity, 4 GiB".into(),
+            remedy: None,
+        },
+        ..Mechanism::usual(
+            Kind::SharedMemory,
+            [
+                "ring",
+                "the library's lock-free ring in shared memory (punctual::ipc::Ring): no system call unless a side sleeps",
+                "Sender::send, Receiver::receive",
+            ],
+            |asked| lanes(asked, ring_lane),
+        )
+    }
+}
+
+fn ring_lane(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
+    let bytes = (asked.size + RING_OVERHEAD).saturating_mul(asked.depth_or(RING_DEPTH)).max(4096);
+    let ring = Ring::anonymous(bytes as u64).map_err(|e| no_ring(&e))?;
+    // Each process takes its own end, so that the other side notices when that process is gone.
+    let theirs = ring
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(|source| Unavailable { why: format!("dup: {source}"), remedy: None })?;
+    let theirs = Ring::from_fd(theirs).map_err(|e| no_ring(&e))?;
+    let how = wait_strategy(asked.receive);
+    let outlet = RingOutlet { ring, end: None, how, halt: asked.halt.clone() };
+    let inlet = RingInlet { ring: theirs, end: None, how, halt: asked.halt.clone() };
+    Ok(Lane::new(outlet, inlet))
+}
+
+fn no_ring(error: &RingError) -> Unavailable {
+    let remedy = match error.needs() {
+        Need::SharedMemory | Need::WithinBounds => Ask::SmallerSizeOrDepth.into(),
+        need => of_need(&need),
+    };
+    Unavailable::but(error.to_string(), remedy)
+}
+
+fn refused_by_ring(call: &'static str, error: &RingError) -> linux::Error {
+    linux::Error { call, object: None, source: std::io::Error::other(error.to_string()) }
+}
+
+struct RingOutlet {
+    ring: Ring,
+    end: Option<RingSender>,
+    how: WaitStrategy,
+    halt: Halt,
+}
+
+impl Outlet for RingOutlet {
+    fn meet(&mut self, _: Peer) -> linux::Result<()> {
+        self.end = Some(self.ring.sender().map_err(|e| refused_by_ring("Ring::sender", &e))?);
+        Ok(())
+    }
+
+    #[inline]
+    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+        let Some(end) = &mut self.end else { return Err(linux::Error::from_errno("Ring::send", linux::ESRCH)) };
+        loop {
+            match end.send_timeout(message, self.how, LONGEST_WAIT) {
+                Ok(()) => return Ok(()),
+                Err(SendError::Full) if !self.halt.is_set() => {}
+                Err(SendError::Full) => return Err(linux::Error::from_errno("Ring::send", linux::EINTR)),
+                Err(SendError::Closed | SendError::PeerDied) => {
+                    return Err(linux::Error::from_errno("Ring::send", linux::EPIPE));
+                }
+                Err(e) => {
+                    return Err(linux::Error { call: "Ring::send", object: None, source: std::io::Error::other(e) });
+                }
+            }
+        }
+    }
+}
+
+struct RingInlet {
+    ring: Ring,
+    end: Option<RingReceiver>,
+    how: WaitStrategy,
+    halt: Halt,
+}
+
+fn broken(error: ReceiveError) -> linux::Error {
+    match error {
+        ReceiveError::Closed | ReceiveError::PeerDied => linux::Error::from_errno("Ring::receive", linux::EPIPE),
+        e => linux::Error { call: "Ring::receive", object: None, source: std::io::Error::other(e) },
+    }
+}
+
+impl Inlet for RingInlet {
+    fn meet(&mut self, _: Peer) -> linux::Result<()> {
+        self.end = Some(self.ring.receiver().map_err(|e| refused_by_ring("Ring::receiver", &e))?);
+        Ok(())
+    }
+
+    #[inline]
+    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
+        let Some(end) = &mut self.end else { return Err(linux::Error::from_errno("Ring::receive", linux::ESRCH)) };
+        loop {
+            match end.recv_timeout(into, self.how, LONGEST_WAIT).map_err(broken)? {
+                Some(n) => return whole("Ring::receive", n, into.len()),
+                None if self.halt.is_set() => return Err(linux::Error::from_errno("Ring::receive", linux::EINTR)),
+                None => {}
+            }
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
+        let Some(end) = &mut self.end else { return Err(linux::Error::from_errno("Ring::receive", linux::ESRCH)) };
+        match end.try_receive(into).map_err(broken)? {
+            Some(n) => whole("Ring::receive", n, into.len()).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn poll_until(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
+        let Some(end) = &mut self.end else { return Err(linux::Error::from_errno("Ring::receive", linux::ESRCH)) };
+        loop {
+            match end.try_receive(into) {
+                Ok(Some(n)) => return whole("Ring::receive", n, into.len()),
+                Ok(None) => {
+                    halt.check("Ring::receive")?;
+                    std::hint::spin_loop();
+                }
+                Err(e) => return Err(broken(e)),
+            }
+        }
     }
 }

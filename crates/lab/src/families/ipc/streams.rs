@@ -10,11 +10,11 @@ use punctual_linux::ipc::fd::{self, Buffers};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use super::super::keeper::{Keeper, What};
-use super::super::mechanism::{
+use super::mechanism::{
     Asked, End, Halt, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Unavailable, lanes, no_file, open_files,
     refused, sysctl, whole,
 };
+use crate::keeper::{Keeper, What};
 use punctual_record::Ask;
 
 /// All streams and sockets, in the order of `--list`.

@@ -11,8 +11,8 @@ use punctual_linux::ipc::{fd, sysv};
 use punctual_linux::shared::{CacheLine, Shared};
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::super::keeper::{Leftover, What};
-use super::super::mechanism::{Asked, Halt, Unavailable, no_file, refused};
+use super::mechanism::{Asked, Halt, Unavailable, no_file, refused};
+use crate::keeper::{Leftover, What};
 use punctual_record::Ask;
 
 /// A count that one process increments and the other decrements.
