@@ -15,6 +15,7 @@
 pub mod advise;
 pub mod checkup;
 pub mod crowd;
+pub mod datagrams;
 mod families;
 pub mod frame;
 pub mod keeper;

@@ -9,7 +9,7 @@ use punctual_linux as linux;
 use punctual_linux::clock::Clock;
 use punctual_record::{About, Experiment};
 
-use super::wire::{HEADER, Mode};
+use crate::datagrams::{HEADER, Mode};
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{self, Amount, Asked, Input, PlanError, Unavailable};
 

@@ -1,23 +1,209 @@
-//! The ways to wait that the kernel provides: the sleeping calls, the timeouts of calls that wait for file descriptors or
-//! for messages and get none, and the timers that notify by descriptor, by signal or by handler.
+//! All ways to wait, one small item each, and the system calls that each makes here, as the kernel sees them.
+//!
+//! A new way is one [`Method`] in one of the three lists; nothing else changes. The library has its own. The kernel has the
+//! sleeping calls, the timeouts of calls that wait for file descriptors or for messages and get none, and the timers that
+//! notify by descriptor, by signal or by handler. A program itself may spin, or let the core rest in user mode. The system
+//! calls of a way are not known if it is unavailable, or if tracing is forbidden.
 
+use std::hint::spin_loop;
 use std::time::Duration;
 
+use punctual::Strategy;
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::ipc::queue::EmptyQueue;
+use punctual_linux::observe::{ObserveError, SystemCall, system_calls_after};
 use punctual_linux::poll::{self, Epoll};
 use punctual_linux::ring::RingTimeout;
 use punctual_linux::sleep;
+use punctual_linux::sleep::sched_yield;
 use punctual_linux::sync::{Condition, Futex, Semaphore, SilentSocket};
 use punctual_linux::timed::Ended;
 use punctual_linux::timer::{HandledTimer, IntervalTimer, PolledTimerfd, SignalTimeout, Timerfd, WaitedTimer};
+use punctual_linux::user_wait::Instruction;
 
+use crate::frame::Unavailable;
 use crate::frame::progress::go_on;
+use crate::ways::user::{on_clock, open_counter, open_instruction, open_sleeper};
 use crate::ways::wait::{
     Kind, Method, Opened, Remedies, UNCUTTABLE_NS, Unit, Waiter, absolute, absolute_uncuttable, relative,
     relative_up_to, timed, unavailable, units_up,
 };
+
+/// All ways to wait, ordered by kind. It includes those that this machine lacks.
+pub fn all() -> impl Iterator<Item = &'static Method> {
+    let lists = [LIBRARY_METHODS, KERNEL_METHODS, SPINNING_METHODS];
+    lists.into_iter().flatten()
+}
+
+/// The way called `name`.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Method> {
+    all().find(|method| method.name == name)
+}
+
+/// Why a method's calls could not be observed.
+#[derive(Debug, thiserror::Error)]
+pub enum NotObserved {
+    /// The method is not available.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// It could not be traced.
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
+}
+
+/// The system calls of one wait of `asked_ns`, the first after opening.
+pub fn system_calls(method: &Method, asked_ns: i64) -> Result<Vec<SystemCall>, NotObserved> {
+    // Opened here first: the child process would lose the reason of a refusal.
+    drop((method.open)()?);
+    let calls = system_calls_after(
+        || (method.open)().expect("a method that opened opens again"),
+        |waiter| {
+            let from_ns = now_ns(Clock::Monotonic);
+            waiter.wait(from_ns, asked_ns).expect("nobody asks this process to stop");
+        },
+    )?;
+    Ok(calls)
+}
+
+/// The names of the calls in order, without repetitions, for `--list`.
+#[must_use]
+pub fn names(calls: &[SystemCall]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for call in calls {
+        if !names.contains(&call.name.as_str()) {
+            names.push(&call.name);
+        }
+    }
+    names
+}
+
+const LIBRARY: Method = Method {
+    system_calls: &["clock_nanosleep", "clock_nanosleep_time64"],
+    // The first wait sets the timer slack. The sleeper learns a sleep's cost from the thread's CPU clock, a system
+    // call.
+    also: &["prctl", "clock_gettime"],
+    absolute: true,
+    ..Method::unnamed(Kind::Library)
+};
+
+const SPIN: Method = Method { absolute: true, ..Method::unnamed(Kind::Spin) };
+
+const USER_WAIT: Method = Method { absolute: true, ..Method::unnamed(Kind::UserWait) };
+
+static LIBRARY_METHODS: &[Method] = &[
+    Method {
+        name: "native",
+        about: "the library's plain sleep: an absolute deadline and a timer slack of 1 ns",
+        call: "Sleeper::options().strategy(Strategy::Native)",
+        code: "Sleeper::options().strategy(Strategy::Native).build().sleep_until(deadline);",
+        open: || open_sleeper(Strategy::Native),
+        ..LIBRARY
+    },
+    Method {
+        name: "compensated",
+        about: "the same, woken sooner by the typical wake-up latency, which is followed as it drifts",
+        call: "Sleeper::options().strategy(Strategy::Compensated)",
+        code: "Sleeper::options().strategy(Strategy::Compensated).build().sleep_until(deadline);",
+        open: || open_sleeper(Strategy::Compensated),
+        ..LIBRARY
+    },
+    Method {
+        name: "hybrid",
+        about: "sleeps until a learned margin before the deadline, then spins: on time at little CPU time",
+        call: "Sleeper::new()",
+        code: "let mut sleeper = punctual::Sleeper::new(); sleeper.sleep_until(deadline);",
+        open: || open_sleeper(Strategy::Hybrid),
+        ..LIBRARY
+    },
+];
+
+static SPINNING_METHODS: &[Method] = &[
+    Method {
+        name: "spin_clock",
+        about: "reads the clock until it is time",
+        call: "while (clock_gettime(CLOCK_MONOTONIC) < deadline);",
+        code: "do clock_gettime(CLOCK_MONOTONIC, &now); while (before(&now, &deadline));",
+        open: || on_clock(|| Ok(())),
+        ..SPIN
+    },
+    Method {
+        name: "spin_counter",
+        about: "reads the CPU's counter until it is time, then verifies on the clock",
+        call: "while (rdtsc() < deadline);",
+        code: if cfg!(target_arch = "aarch64") {
+            "while (__arm_rsr64(\"cntvct_el0\") < deadline_in_ticks) ;"
+        } else {
+            "while (__rdtsc() < deadline_in_ticks) ;"
+        },
+        needs: "a steady CPU counter",
+        open: open_counter,
+        ..SPIN
+    },
+    Method {
+        name: "spin_pause",
+        about: "reads the clock with the CPU's pause instruction in between: gentler to the other hyper-thread",
+        call: "while (clock_gettime(CLOCK_MONOTONIC) < deadline) pause();",
+        code: if cfg!(target_arch = "aarch64") {
+            "do { __yield(); clock_gettime(CLOCK_MONOTONIC, &now); } while (before(&now, &deadline));"
+        } else {
+            "do { _mm_pause(); clock_gettime(CLOCK_MONOTONIC, &now); } while (before(&now, &deadline));"
+        },
+        open: || {
+            on_clock(|| {
+                spin_loop();
+                Ok(())
+            })
+        },
+        ..SPIN
+    },
+    Method {
+        name: "spin_yield",
+        about: "gives other threads the CPU between two looks at the clock",
+        call: "while (clock_gettime(CLOCK_MONOTONIC) < deadline) sched_yield();",
+        code: "do { sched_yield(); clock_gettime(CLOCK_MONOTONIC, &now); } while (before(&now, &deadline));",
+        system_calls: &["sched_yield"],
+        open: || on_clock(sched_yield),
+        ..SPIN
+    },
+    Method {
+        name: "tpause",
+        about: "rests the core until a time of its counter",
+        call: "_tpause(0, deadline)",
+        code: "_tpause(0, deadline_in_ticks);",
+        needs: "CPU with WAITPKG",
+        open: || open_instruction(Instruction::Tpause),
+        ..USER_WAIT
+    },
+    Method {
+        name: "umwait",
+        about: "rests the core until a time of its counter or a write to watched memory",
+        call: "_umonitor(line), _umwait(0, deadline)",
+        code: "_umonitor(line); _umwait(0, deadline_in_ticks);",
+        needs: "CPU with WAITPKG",
+        open: || open_instruction(Instruction::Umwait),
+        ..USER_WAIT
+    },
+    Method {
+        name: "mwaitx",
+        about: "rests the core for a time or until a write to watched memory",
+        call: "_mm_monitorx(line, 0, 0), _mm_mwaitx(2, 0xf0, ticks)",
+        code: "_mm_monitorx(line, 0, 0); _mm_mwaitx(2, 0xf0, ticks);",
+        needs: "CPU with MONITORX",
+        open: || open_instruction(Instruction::Mwaitx),
+        ..USER_WAIT
+    },
+    Method {
+        name: "wfet",
+        about: "rests the core until a time of its counter or an event",
+        call: "wfet(deadline)",
+        code: "__asm__ volatile(\"wfet %0\" :: \"r\"(deadline_in_ticks));",
+        needs: "64-bit Arm CPU with FEAT_WFxT",
+        open: || open_instruction(Instruction::Wfet),
+        ..USER_WAIT
+    },
+];
 
 /// C libraries differ in the system call of their sleeping functions.
 const NANOSLEEP: &[&str] = &["nanosleep", "clock_nanosleep", "clock_nanosleep_time64"];
@@ -47,7 +233,7 @@ const FUTEX: &[&str] = &["futex", "futex_time64"];
 
 const SYNC: Method = Method { system_calls: FUTEX, ..Method::unnamed(Kind::Sync) };
 
-pub(super) static METHODS: &[Method] = &[
+static KERNEL_METHODS: &[Method] = &[
     Method {
         name: "sleep",
         about: "whole seconds: the oldest call, for waits that a person notices",
@@ -410,4 +596,19 @@ fn open_ring() -> Opened {
         (linux::ENOMEM, "raise the limit of locked memory (ulimit -l)"),
     ];
     timed(RingTimeout::new(), REMEDIES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_found_and_means_one_method() {
+        for method in all() {
+            assert!(std::ptr::eq(find(method.name).unwrap(), method), "{} twice", method.name);
+            assert!(!method.name.is_empty() && !method.about.is_empty() && !method.call.is_empty());
+            assert!(method.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'));
+        }
+        assert!(find("snooze").is_none());
+    }
 }

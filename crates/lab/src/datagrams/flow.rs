@@ -18,7 +18,7 @@ use punctual_record::experiment::pace;
 use punctual_record::experiment::pace::Measured;
 use punctual_record::{About, Experiment, Quantity, Recorder, SeriesId, SeriesTally, Typed, Usage};
 
-use crate::families::pace::wire::Header;
+use super::wire::Header;
 use crate::frame::Session;
 
 /// The subject of what is received.
@@ -28,7 +28,7 @@ pub const SUBJECT: &str = "receive";
 const MOST_STREAMS: usize = 16;
 
 /// All streams of one nominal rate.
-pub(super) struct Flow {
+pub(crate) struct Flow {
     /// Half a megabyte each, so allocated with the first record.
     jitter: Option<Recorder>,
     one_way: Option<Recorder>,
@@ -65,11 +65,11 @@ struct Stream {
 }
 
 impl Flow {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { jitter: None, one_way: None, streams: BTreeMap::new(), before: Sums::default() }
     }
 
-    pub(super) fn take(&mut self, header: &Header, at_socket: i64, one_way: Option<i64>) {
+    pub(crate) fn take(&mut self, header: &Header, at_socket: i64, one_way: Option<i64>) {
         if let Some(one_way) = one_way {
             self.one_way.get_or_insert_with(Recorder::new).record(one_way);
         }
@@ -98,7 +98,7 @@ impl Flow {
         sums
     }
 
-    pub(super) fn report(&self, period_ns: u64, conditions: &str, usage: Usage, session: &mut Session<'_>) {
+    pub(crate) fn report(&self, period_ns: u64, conditions: &str, usage: Usage, session: &mut Session<'_>) {
         let sums = self.sums();
         let metrics = pace::Metrics {
             received: Some(sums.received),
@@ -189,7 +189,7 @@ impl Stream {
 // The receiver of a run's own datagrams: a child process that records each arrival in memory shared with its parent.
 
 /// Most datagrams of a stream that are recorded.
-pub(super) const MOST: usize = 1 << 17;
+pub(crate) const MOST: usize = 1 << 17;
 /// Buffer for datagrams that arrive while the receiver is not running: 8 MB.
 const ROOM: i32 = 8 << 20;
 /// Timeout for the last datagrams: on one machine they have arrived when the sender is done, unless the receiver
@@ -213,21 +213,21 @@ struct Arrivals {
 
 /// The arrival of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Arrival {
-    pub(super) program_ns: i64,
-    pub(super) socket_realtime_ns: Option<i64>,
-    pub(super) order: u32,
+pub(crate) struct Arrival {
+    pub(crate) program_ns: i64,
+    pub(crate) socket_realtime_ns: Option<i64>,
+    pub(crate) order: u32,
 }
 
 /// A receiving process.
-pub(super) struct Receiver {
+pub(crate) struct Receiver {
     arrivals: Arrivals,
     child: Child,
 }
 
 impl Receiver {
     /// Binds `address` and starts the process, which ends with the calling thread.
-    pub(super) fn start(address: SocketAddr) -> linux::Result<Self> {
+    pub(crate) fn start(address: SocketAddr) -> linux::Result<Self> {
         let failed = |source| linux::Error { call: "bind", object: Some(address.to_string()), source };
         let socket = UdpSocket::bind(address).map_err(failed)?;
         let arrivals = Arrivals::new()?;
@@ -240,7 +240,7 @@ impl Receiver {
     }
 
     /// From now on, records the datagrams of this stream.
-    pub(super) fn begin(&self, stream: u32, datagrams: usize) {
+    pub(crate) fn begin(&self, stream: u32, datagrams: usize) {
         let arrivals = &self.arrivals;
         arrivals.stream.store(u64::MAX, Ordering::SeqCst);
         for n in 0..datagrams.min(MOST) {
@@ -254,7 +254,7 @@ impl Receiver {
     }
 
     /// Waits until `sent` datagrams arrived, or until no more arrive after `until_ns`.
-    pub(super) fn settle(&self, sent: u64, until_ns: i64) {
+    pub(crate) fn settle(&self, sent: u64, until_ns: i64) {
         let mut seen = self.received();
         let mut since = now_ns(Clock::Monotonic).max(until_ns);
         while seen < sent && now_ns(Clock::Monotonic) - since < PATIENCE.as_nanos() as i64 {
@@ -270,17 +270,17 @@ impl Receiver {
     }
 
     /// Number of arrivals.
-    pub(super) fn received(&self) -> u64 {
+    pub(crate) fn received(&self) -> u64 {
         self.arrivals.received.load(Ordering::Acquire)
     }
 
     /// Number of datagrams that arrived more than once.
-    pub(super) fn twice(&self) -> u64 {
+    pub(crate) fn twice(&self) -> u64 {
         self.arrivals.twice.load(Ordering::Acquire)
     }
 
     /// The arrival of a datagram, if it arrived.
-    pub(super) fn arrival(&self, sequence: usize) -> Option<Arrival> {
+    pub(crate) fn arrival(&self, sequence: usize) -> Option<Arrival> {
         let program_ns = self.arrivals.program_ns.get(sequence)?.load(Ordering::Acquire);
         let socket_ns = self.arrivals.socket_ns[sequence].load(Ordering::Acquire);
         (program_ns != 0).then(|| Arrival {
@@ -291,7 +291,7 @@ impl Receiver {
     }
 
     /// CPU time of the process so far, ns.
-    pub(super) fn cpu_ns(&self) -> u64 {
+    pub(crate) fn cpu_ns(&self) -> u64 {
         self.child.cpu_ns().map_or(0, i64::unsigned_abs)
     }
 }

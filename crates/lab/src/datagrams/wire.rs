@@ -38,13 +38,13 @@ pub enum Mode {
 
 /// A connected socket for sending.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(crate) struct Wire {
     socket: UdpSocket,
     batch: Batch,
     single: Vec<u8>,
     header: Header,
     /// Whether the kernel stamps departures.
-    pub(super) stamps: bool,
+    pub(crate) stamps: bool,
     /// Number of stamps requested since the socket was opened.
     asked: u32,
     to: SocketAddr,
@@ -55,7 +55,7 @@ pub(super) struct Wire {
 
 impl Wire {
     /// Connects to `to`, for datagrams of `size` bytes. `clock`: the clock of departure times for the kernel.
-    pub(super) fn open(to: SocketAddr, size: usize, mode: Mode, clock: Clock) -> linux::Result<Self> {
+    pub(crate) fn open(to: SocketAddr, size: usize, mode: Mode, clock: Clock) -> linux::Result<Self> {
         let failed = |call: &'static str| move |source| linux::Error { call, object: Some(to.to_string()), source };
         let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let socket = UdpSocket::bind((any, 0)).map_err(failed("bind"))?;
@@ -94,7 +94,7 @@ impl Wire {
     }
 
     /// The queueing disciplines of the interface that leads to `to`, the root's first.
-    pub(super) fn disciplines(to: SocketAddr) -> linux::Result<Vec<String>> {
+    pub(crate) fn disciplines(to: SocketAddr) -> linux::Result<Vec<String>> {
         let wire = Self::open(to, HEADER, Mode::Single, Clock::Monotonic)?;
         let failed = |source| linux::Error { call: "getsockname", object: Some(to.to_string()), source };
         let own = wire.socket.local_addr().map_err(failed)?.ip();
@@ -105,7 +105,7 @@ impl Wire {
     }
 
     /// Starts a stream of datagrams.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
         stream: u32,
         period_ns: u64,
@@ -126,7 +126,7 @@ impl Wire {
 
     /// Sends one datagram. Returns the time of the call and its result.
     #[inline]
-    pub(super) fn send_one(
+    pub(crate) fn send_one(
         &mut self,
         sequence: u64,
         intended_ns: i64,
@@ -153,7 +153,7 @@ impl Wire {
     }
 
     /// Waits without a limit for room to send.
-    pub(super) fn wait_for_room(&self) -> linux::Result<()> {
+    pub(crate) fn wait_for_room(&self) -> linux::Result<()> {
         while !net::wait_for_room(&self.socket, 100)? {
             crate::frame::progress::go_on("pace")?;
         }
@@ -161,7 +161,7 @@ impl Wire {
     }
 
     /// Bytes per second on the wire, as fq counts them.
-    pub(super) fn bytes_per_second(to: SocketAddr, size: usize, events_per_second: f64) -> f64 {
+    pub(crate) fn bytes_per_second(to: SocketAddr, size: usize, events_per_second: f64) -> f64 {
         let headers = if to.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 };
         (size.max(HEADER) as u64 + headers) as f64 * events_per_second
     }
@@ -169,7 +169,7 @@ impl Wire {
     /// Sends `count` datagrams in one call, of which some ask for a stamp. Returns the time of the call, the number
     /// sent, and why the others were not.
     #[inline]
-    pub(super) fn send_many(
+    pub(crate) fn send_many(
         &mut self,
         first: u64,
         count: usize,
@@ -191,7 +191,7 @@ impl Wire {
 
     /// Reads the available stamps; each is (its index among those requested since `before`, `CLOCK_REALTIME`). Waits
     /// for them until `until_ns`, and a little longer.
-    pub(super) fn stamps_since(&self, before: u32, until_ns: i64, mut see: impl FnMut(u32, i64)) -> linux::Result<()> {
+    pub(crate) fn stamps_since(&self, before: u32, until_ns: i64, mut see: impl FnMut(u32, i64)) -> linux::Result<()> {
         let until = now_ns(Clock::Monotonic).max(until_ns) + stamp::STAMP_PATIENCE.as_nanos() as i64;
         let mut wanted = self.asked.wrapping_sub(before);
         while wanted > 0 {
@@ -210,12 +210,12 @@ impl Wire {
     }
 
     /// Number of stamps requested so far.
-    pub(super) fn stamps_asked(&self) -> u32 {
+    pub(crate) fn stamps_asked(&self) -> u32 {
         self.asked
     }
 
     /// Clears an error of an earlier datagram (no receiver) from the socket.
-    pub(super) fn forget_errors(&self) {
+    pub(crate) fn forget_errors(&self) {
         // If reading the error fails, there is no remedy.
         let _ = self.socket.take_error();
     }
@@ -284,20 +284,20 @@ pub fn this_boot() -> u64 {
 
 /// Tracks the wall clock while stamps are read.
 #[derive(Debug)]
-pub(super) struct StampClock {
+pub(crate) struct StampClock {
     offset: Offset,
     /// When the clock was last seen to be set: an earlier stamp may precede that.
     set_ns: i64,
 }
 
 impl StampClock {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { offset: Offset::read(Clock::Realtime), set_ns: i64::MIN }
     }
 
     /// The arrival of a datagram with this stamp, and whether the clock was set since the last call. A stamp that may
     /// precede the setting is not used: the result is the present time.
-    pub(super) fn arrival(&mut self, stamp_ns: Option<i64>) -> (i64, Option<Break>) {
+    pub(crate) fn arrival(&mut self, stamp_ns: Option<i64>) -> (i64, Option<Break>) {
         let offset = Offset::read(Clock::Realtime);
         self.arrival_at(stamp_ns, now_ns(Clock::Monotonic), offset)
     }

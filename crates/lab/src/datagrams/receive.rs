@@ -15,7 +15,7 @@ use punctual::{Applied, Conditions};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::net::{self, stamp};
-use punctual_record::{NotMeasured, Notice, Usage};
+use punctual_record::{Experiment, NotMeasured, Notice, Usage};
 
 use super::flow::Flow;
 pub use super::flow::SUBJECT;
@@ -141,7 +141,7 @@ pub fn run(
 
 fn nothing_came() -> NotMeasured {
     NotMeasured {
-        experiment: super::EXPERIMENT.into(),
+        experiment: Experiment::PACE.into(),
         subject: "receive".into(),
         conditions: None,
         parameters: BTreeMap::new(),
@@ -222,7 +222,7 @@ mod tests {
         let heard = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let hostile = UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
-                let (mut datagram, boot) = ([0; super::super::wire::HEADER], this_boot());
+                let (mut datagram, boot) = ([0; super::super::HEADER], this_boot());
                 for n in 0_u64.. {
                     if over.load(std::sync::atomic::Ordering::Relaxed) {
                         break;
@@ -249,7 +249,7 @@ mod tests {
         let headed = (fields, 0..64_usize).prop_map(|(fields, more)| {
             let (stream, sequence, intended_ns, sent_ns, boot, period_ns) = fields;
             let (intended_ns, sent_ns) = (intended_ns.cast_signed(), sent_ns.cast_signed());
-            let mut datagram = vec![0; super::super::wire::HEADER + more];
+            let mut datagram = vec![0; super::super::HEADER + more];
             Header { stream: stream as u32, sequence, intended_ns, sent_ns, boot, period_ns }.write(&mut datagram);
             datagram
         });
@@ -269,7 +269,7 @@ mod tests {
                 scope.spawn(|| {
                     let sender = UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
                     // The receiver waits for datagrams that it knows.
-                    let mut known = [0; super::super::wire::HEADER];
+                    let mut known = [0; super::super::HEADER];
                     for sequence in 0.. {
                         if over.load(std::sync::atomic::Ordering::Relaxed) {
                             break;
