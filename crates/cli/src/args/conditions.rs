@@ -4,103 +4,12 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use punctual::CpuSet;
 use punctual::conditions::{CONDITIONS, Condition, Conditions, Value};
 use punctual_lab::Variant;
-use punctual_record::remedy;
+use punctual_record::remedy::{self, Switch, Takes, switch_of};
 
 use crate::refusal::BadUsage;
 
 const REQUIRE: &str = "require";
 const LIST: &str = "list-conditions";
-
-/// The value of a condition on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Takes {
-    /// A value with this name in the help.
-    Value(&'static str),
-    /// An optional value with this name in the help; `default` without it.
-    OptionalValue { name: &'static str, default: &'static str },
-    /// No value: the flag alone means `yes`.
-    Nothing,
-}
-
-/// A condition on the command line.
-#[derive(Debug)]
-pub(crate) struct Flag {
-    condition: Condition,
-    pub(crate) takes: Takes,
-    pub(crate) help: &'static str,
-    /// Whether a comma-separated list of values may be measured side by side.
-    compares: bool,
-}
-
-const fn flag_with(condition: Condition, takes: Takes, help: &'static str) -> Flag {
-    Flag { condition, takes, help, compares: false }
-}
-
-/// All of them.
-static FLAGS: [Flag; 12] = [
-    Flag {
-        compares: true,
-        ..flag_with(
-            Condition::POLICY,
-            Takes::Value("POLICY"),
-            "Scheduling policy: other, batch, idle, rr:PRIO, fifo:PRIO (1-99), deadline:RUNTIME/DEADLINE/PERIOD",
-        )
-    },
-    flag_with(Condition::NICE, Takes::Value("N"), "Nice value, -20 (most favoured) to 19"),
-    flag_with(Condition::CPU, Takes::Value("LIST"), "CPUs to run on (example: 0-3,8)"),
-    Flag {
-        compares: true,
-        ..flag_with(
-            Condition::TIMER_SLACK,
-            Takes::Value("DUR"),
-            "Timer slack: delay that the kernel may add to a wait, 1ns to 1s [default: as found, usually 50us]",
-        )
-    },
-    Flag {
-        compares: true,
-        ..flag_with(
-            Condition::SLICE,
-            Takes::Value("DUR"),
-            "Time slice under SCHED_OTHER and SCHED_BATCH, 100us to 100ms; a thread with a shorter one runs sooner",
-        )
-    },
-    flag_with(
-        Condition::LOCK_MEMORY,
-        Takes::Nothing,
-        "Lock all memory and touch the stack, so that no page fault delays a wake-up",
-    ),
-    flag_with(
-        Condition::DMA_LATENCY,
-        Takes::Value("DUR"),
-        "Longest exit latency of idle states, in whole us; 0us allows polling only",
-    ),
-    flag_with(
-        Condition::MIN_FREQUENCY,
-        Takes::OptionalValue { name: "FREQ", default: "max" },
-        "Lowest CPU frequency; without a value, the highest allowed (example: 2.2GHz)",
-    ),
-    flag_with(Condition::MAX_FREQUENCY, Takes::Value("FREQ"), "Highest CPU frequency (example: 2.2GHz)"),
-    flag_with(
-        Condition::EPP,
-        Takes::Value("PREFERENCE"),
-        "Energy-performance preference: a name, such as balance_performance, or 0 to 255",
-    ),
-    flag_with(
-        Condition::GOVERNOR,
-        Takes::Value("NAME"),
-        "CPU frequency governor, on the measured CPUs or on all; restored on exit",
-    ),
-    flag_with(
-        Condition::IRQS_AWAY,
-        Takes::Nothing,
-        "Move interrupts away from the measured CPUs; those that the kernel does not let go are named",
-    ),
-];
-
-/// The flag of a condition.
-pub(crate) fn flag_of(condition: Condition) -> &'static Flag {
-    FLAGS.iter().find(|flag| flag.condition == condition).expect("each condition has a flag: a test says so")
-}
 
 /// The conditions to measure under. A refused one is a notice with its remedy, unless `--require` is given.
 #[derive(Debug)]
@@ -163,7 +72,7 @@ pub(crate) fn check(conditions: &Conditions) -> Result<(), BadUsage> {
 fn flag(condition: Condition, lists: bool) -> Arg {
     let name = condition.name();
     let arg = Arg::new(name).long(name).help_heading("Conditions");
-    let Flag { takes, help, compares, .. } = flag_of(condition);
+    let Switch { takes, help, compares, .. } = switch_of(condition);
     let arg = match takes {
         Takes::Nothing => return arg.action(ArgAction::SetTrue).help(help),
         Takes::Value(value) => arg.value_name(value).allow_negative_numbers(true),
@@ -191,7 +100,7 @@ fn flags(command: Command, lists: bool, require: &'static str) -> Command {
 impl FromArgMatches for ConditionArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let typed = |condition: &Condition| {
-            let values: Vec<Value> = match flag_of(*condition).takes {
+            let values: Vec<Value> = match switch_of(*condition).takes {
                 Takes::Nothing if matches.get_flag(condition.name()) => condition.parse("yes").into_iter().collect(),
                 Takes::Nothing => Vec::new(),
                 _ => matches.get_many(condition.name()).into_iter().flatten().cloned().collect(),
@@ -260,7 +169,7 @@ impl Args for ProgramConditions {
         // What a program gets of these two differs from what the measuring thread gets.
         let policy = format!(
             "{}; threads and processes that the program starts inherit it; under deadline the kernel starts them under SCHED_OTHER",
-            flag_of(Condition::POLICY).help
+            switch_of(Condition::POLICY).help
         );
         let memory = "Lift the program's limit of locked memory: a program does not inherit locked memory";
         command
@@ -270,19 +179,5 @@ impl Args for ProgramConditions {
 
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_condition_has_a_flag_in_its_order_and_a_line_of_help() {
-        assert!(FLAGS.iter().map(|flag| flag.condition).eq(CONDITIONS.iter().copied()));
-        for Flag { condition, takes, help, .. } in &FLAGS {
-            assert!(help.len() < 120 && !help.ends_with('.'), "{condition}");
-            assert_eq!(*takes == Takes::Nothing, condition.parse("yes").is_ok() && condition.parse("no").is_err());
-        }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use clap::Command;
 
-pub(crate) use conditions::{ProgramConditions, Takes, check, flag_of};
+pub(crate) use conditions::{ProgramConditions, check};
 pub(crate) use flags::Flags;
 pub(crate) use measure::{MeasureArgs, OutputArgs, WatchArgs};
 

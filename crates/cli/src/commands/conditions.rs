@@ -1,11 +1,10 @@
 //! `--list-conditions`.
 
 use punctual::conditions::{CONDITIONS, Condition, Scope};
-use punctual_record::remedy;
+use punctual_record::remedy::{self, Takes, switch_of};
 use punctual_report::export::text::list::ListRow;
 
 use super::measure;
-use crate::args::{Takes, flag_of};
 use crate::commands::line::{Args, Command};
 use crate::exit::Exit;
 use crate::terminal::Color;
@@ -44,8 +43,8 @@ pub(super) fn rows() -> impl Iterator<Item = ListRow> {
 }
 
 fn row(condition: Condition) -> ListRow {
-    let flag = flag_of(condition);
-    let name = match flag.takes {
+    let switch = switch_of(condition);
+    let name = match switch.takes {
         Takes::Nothing => format!("--{condition}"),
         Takes::Value(value) => format!("--{condition} {value}"),
         Takes::OptionalValue { name, .. } => format!("--{condition}[={name}]"),
@@ -57,7 +56,7 @@ fn row(condition: Condition) -> ListRow {
     };
     ListRow {
         name,
-        about: flag.help.into(),
+        about: switch.help.into(),
         call: String::new(),
         kind: kind.into(),
         needs: String::new(),

@@ -1,8 +1,9 @@
 //! What to do about a refusal, in words: for a refused condition, a lost one, and a setting that could not be put back.
 
-use punctual::conditions::{Refused, Value};
+use punctual::conditions::Refused;
 use punctual::{Need, Withheld, format_duration};
 
+use super::condition::if_lost;
 use crate::model::{Ask, Hint};
 
 /// What to do about a refused condition.
@@ -11,31 +12,6 @@ pub fn of_refused(refused: &Refused) -> Hint {
     match (&refused.needs, &refused.asked) {
         (Need::NoOtherSetter, Some(asked)) => if_lost(asked).into(),
         (need, _) => of_need(need),
-    }
-}
-
-/// The usual cause of the loss of this condition, and what to do.
-#[must_use]
-pub fn if_lost(set: &Value) -> &'static str {
-    match set {
-        Value::Policy(_) => {
-            "let no other program (chrt, a real-time daemon, a watchdog) change the policy of this thread"
-        }
-        Value::Nice(_) => "let no other program (renice, a desktop daemon) change the nice value of this thread",
-        Value::Cpu(_) => {
-            "keep the CPU online and in the cpuset of this process, and let no other program change the affinity"
-        }
-        Value::TimerSlack(_) => "let no other program write /proc/PID/timerslack_ns of this thread",
-        Value::Slice(_) => {
-            "let no other program (chrt, a game or desktop daemon) change policy or slice of this thread"
-        }
-        Value::LockMemory(_) => "let nothing in this process call munlockall",
-        Value::DmaLatency(_) => "let nothing in this process close the file of /dev/cpu_dma_latency",
-        Value::MinFrequency(_) | Value::MaxFrequency(_) | Value::Epp(_) | Value::Governor(_) => {
-            "stop what sets governors and limits meanwhile (power-profiles-daemon, tuned, TLP, auto-cpufreq, thermald), and keep \
-             the CPUs online"
-        }
-        Value::IrqsAway(_) => "stop irqbalance, or keep it from these CPUs (IRQBALANCE_BANNED_CPULIST)",
     }
 }
 
@@ -281,6 +257,8 @@ mod tests {
 
     use punctual::Policy;
     use punctual::conditions::{CONDITIONS, Frequency};
+
+    use punctual::conditions::Value;
 
     use super::*;
 

@@ -1,4 +1,8 @@
+use std::time::Duration;
+
+use super::condition::NO_LIMIT;
 use super::*;
+use crate::experiment::Param;
 use crate::model::Setting;
 
 fn typed(condition: Condition, text: &str) -> Value {
