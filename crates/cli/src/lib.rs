@@ -25,8 +25,8 @@ use clap::FromArgMatches as _;
 /// The definition of the command line for parser, help, manual and completions.
 #[must_use]
 pub fn command() -> clap::Command {
-    args::define(commands::line::command);
-    commands::line::command()
+    args::define(commands::command);
+    commands::command()
 }
 
 /// Runs the command of the process's arguments and returns the exit status.
@@ -38,8 +38,8 @@ pub fn main() -> ExitCode {
     }
     // If this fails, the end of a child is still noticed, but not its status.
     let _ = punctual_linux::inherited::heed_children();
-    let done = match command().try_get_matches().and_then(|found| commands::line::Args::from_arg_matches(&found)) {
-        Ok(args) => commands::dispatch(args),
+    let done = match command().try_get_matches().and_then(|found| commands::Args::from_arg_matches(&found)) {
+        Ok(args) => commands::dispatch(&args),
         Err(refused) if refused.use_stderr() => {
             refusal::explanation::say(&refused, command());
             Ok(exit::Exit::Usage)

@@ -7,23 +7,29 @@ use punctual_report::export::text::list::ListRow;
 use punctual_trace::{Level, Room, Target, Watch};
 use rustix::process::{Resource, geteuid, getrlimit};
 
+use super::perform::Perform;
 use super::{conditions, measure, preload};
 use crate::exit::Exit;
 use crate::privileges;
 use crate::terminal::{self, Color};
 
-/// Prints everything.
-pub(crate) fn run() -> anyhow::Result<Exit> {
-    terminal::print(&format!(
-        "punctual {}\n  build    {}\n  command  {}\n  kernel   {}\n  user     {}\n\n",
-        env!("CARGO_PKG_VERSION"),
-        build(),
-        std::env::current_exe().map_or_else(|error| format!("unknown: {error}"), |path| terminal::shown(&path)),
-        kernel(),
-        user(),
-    ))?;
-    let parts = [preload::WAITS, preload::MPI].map(|part| library(&part));
-    measure::list(parts.into_iter().chain([events()]).chain(conditions::rows()), Color::Auto)
+/// `about`, which has no arguments.
+pub(crate) struct About;
+
+impl Perform for About {
+    /// Prints everything.
+    fn perform(&self) -> anyhow::Result<Exit> {
+        terminal::print(&format!(
+            "punctual {}\n  build    {}\n  command  {}\n  kernel   {}\n  user     {}\n\n",
+            env!("CARGO_PKG_VERSION"),
+            build(),
+            std::env::current_exe().map_or_else(|error| format!("unknown: {error}"), |path| terminal::shown(&path)),
+            kernel(),
+            user(),
+        ))?;
+        let parts = [preload::WAITS, preload::MPI].map(|part| library(&part));
+        measure::list(parts.into_iter().chain([events()]).chain(conditions::rows()), Color::Auto)
+    }
 }
 
 /// `x86_64, glibc, release`.

@@ -11,9 +11,11 @@ use punctual_lab::checkup::FIFO_PRIORITY;
 use punctual_lab::wait::methods;
 use punctual_lab::ways::wait::Method;
 use punctual_lab::{Observer, Progress, Variant};
+use punctual_record::{Limit, Quantity};
 
 use super::cpu_lock;
 use super::measure::{measure, measure_watched};
+use super::perform::{Perform, Planned};
 use crate::args::names::{Chosen, Item, Names, Shelf, chosen};
 use crate::args::{MeasureArgs, values};
 use crate::exit::Exit;
@@ -56,17 +58,28 @@ const USUAL: Duration = Duration::from_secs(6);
 /// The default with `--watch`: in practice, until Ctrl-C.
 const USUAL_FOR_WATCHING: Duration = Duration::from_secs(24 * 3_600);
 
-/// Calibrates.
-pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
-    let plan = Plan::new(request(args)?).map_err(BadUsage::from)?;
-    let experiment = |session: &mut punctual_lab::Session<'_>| calibrate::run(plan, session).context("calibrate");
-    let cpus = cpu_lock::cpus(args.measure.conditions.cpus().as_ref());
-    if args.watch {
-        let outputs = args.measure.output.open()?;
-        let mut watch = Watch::new(outputs.takes_stdout());
-        measure_watched("calibrate", &args.measure.output, outputs, &cpus, &mut watch, experiment)
-    } else {
-        measure("calibrate", &args.measure.output, &cpus, experiment)
+impl Perform for CalibrateArgs {
+    /// Calibrates.
+    fn perform(&self) -> anyhow::Result<Exit> {
+        let plan = Plan::new(request(self)?).map_err(BadUsage::from)?;
+        let experiment = |session: &mut punctual_lab::Session<'_>| calibrate::run(plan, session).context("calibrate");
+        let cpus = cpu_lock::cpus(self.measure.conditions.cpus().as_ref());
+        if self.watch {
+            let outputs = self.measure.output.open()?;
+            let mut watch = Watch::new(outputs.takes_stdout());
+            measure_watched("calibrate", &self.measure.output, outputs, &cpus, &mut watch, experiment)
+        } else {
+            measure("calibrate", &self.measure.output, &cpus, experiment)
+        }
+    }
+
+    fn lists_conditions(&self) -> bool {
+        self.measure.conditions.list
+    }
+
+    fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
+        let of_sleep = |method: &Method| Planned::new(calibrate::EXPERIMENT, method.name, Quantity::Overshoot);
+        Some((&self.measure.output.fail_if, self.calibrated().into_iter().map(of_sleep).collect()))
     }
 }
 

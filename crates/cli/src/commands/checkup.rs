@@ -1,10 +1,14 @@
 //! The check-up: measures this machine and says what to use.
 
 use clap::Args;
+use punctual_lab as lab;
 use punctual_lab::checkup::{self, Depth};
+use punctual_record::{Limit, Quantity};
 
 use super::cpu_lock;
 use super::measure::measure;
+use super::perform::{Perform, Planned};
+use super::{ipc, wait, yielding};
 use crate::args::{OutputArgs, values};
 use crate::exit::Exit;
 use crate::output::{Outputs, Target};
@@ -30,44 +34,56 @@ pub(crate) struct CheckupArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// Measures this machine and recommends what to use; with `--repeat`, several times.
-pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<Exit> {
-    let depth = match (args.quick, args.thorough) {
-        (true, _) => Depth::Quick,
-        (_, true) => Depth::Thorough,
-        _ => Depth::Usual,
-    };
-    let Some(times) = args.repeat else {
-        let output = OutputArgs { first_screen: !args.full, ..args.output.clone() };
-        return once(depth, &output);
-    };
-    if !matches!(args.output.json, Some(Target::File(_))) {
-        let why =
-            "it needs --json FILE, one file per run (example: --json run.json writes run-1.json, run-2.json, ...)";
-        return Err(BadUsage(format!("invalid --repeat: {why}")).into());
-    }
-    let all: Vec<OutputArgs> = (1..=times).map(|number| one_of(&args.output, number, times)).collect();
-    Outputs::rehearse(all.iter().flat_map(OutputArgs::targets))?;
-    let name = |number| args.output.json.as_ref().map(|target| numbered(target, number, times).to_string());
-    let mut worst = Exit::Done;
-    for (number, wanted) in (1..=times).zip(all) {
-        if !wanted.quiet {
-            let into = wanted.json.as_ref().map(Target::to_string).unwrap_or_default();
-            terminal::complain(&format!("run {number} of {times}, into {into}"));
+impl Perform for CheckupArgs {
+    /// Measures this machine and recommends what to use; with `--repeat`, several times.
+    fn perform(&self) -> anyhow::Result<Exit> {
+        let depth = match (self.quick, self.thorough) {
+            (true, _) => Depth::Quick,
+            (_, true) => Depth::Thorough,
+            _ => Depth::Usual,
+        };
+        let Some(times) = self.repeat else {
+            let output = OutputArgs { first_screen: !self.full, ..self.output.clone() };
+            return once(depth, &output);
+        };
+        if !matches!(self.output.json, Some(Target::File(_))) {
+            let why =
+                "it needs --json FILE, one file per run (example: --json run.json writes run-1.json, run-2.json, ...)";
+            return Err(BadUsage(format!("invalid --repeat: {why}")).into());
         }
-        match once(depth, &wanted)? {
-            Exit::Done => {}
-            interrupted @ Exit::Signal(_) => return Ok(interrupted),
-            other => worst = other,
+        let all: Vec<OutputArgs> = (1..=times).map(|number| one_of(&self.output, number, times)).collect();
+        Outputs::rehearse(all.iter().flat_map(OutputArgs::targets))?;
+        let name = |number| self.output.json.as_ref().map(|target| numbered(target, number, times).to_string());
+        let mut worst = Exit::Done;
+        for (number, wanted) in (1..=times).zip(all) {
+            if !wanted.quiet {
+                let into = wanted.json.as_ref().map(Target::to_string).unwrap_or_default();
+                terminal::complain(&format!("run {number} of {times}, into {into}"));
+            }
+            match once(depth, &wanted)? {
+                Exit::Done => {}
+                interrupted @ Exit::Signal(_) => return Ok(interrupted),
+                other => worst = other,
+            }
         }
+        if let (false, Some(first), Some(last)) = (self.output.quiet, name(1), name(times)) {
+            let text = format!(
+                "show a run: punctual report {first}; compare: punctual compare {first} {last}; merge: punctual merge"
+            );
+            terminal::complain(&text);
+        }
+        Ok(worst)
     }
-    if let (false, Some(first), Some(last)) = (args.output.quiet, name(1), name(times)) {
-        let text = format!(
-            "show a run: punctual report {first}; compare: punctual compare {first} {last}; merge: punctual merge"
-        );
-        terminal::complain(&text);
+
+    fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
+        // Whatever its parts may measure.
+        let loops = lab::ramp::Governors::AgainstPerformance.subjects(None);
+        let loops = loops.into_iter().map(|governor| Planned::new(lab::ramp::EXPERIMENT, governor, Quantity::Loop));
+        let yields = lab::yielding::methods::ALL.iter().map(yielding::planned);
+        let waits = lab::wait::methods::all().map(wait::planned);
+        let all = waits.chain(lab::ipc::mechanisms().map(ipc::planned)).chain(yields).chain(loops);
+        Some((&self.output.fail_if, all.collect()))
     }
-    Ok(worst)
 }
 
 fn once(depth: Depth, wanted: &OutputArgs) -> anyhow::Result<Exit> {

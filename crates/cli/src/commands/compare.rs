@@ -9,6 +9,7 @@ use punctual_report::compare::limit::Limit;
 use punctual_report::compare::{Compared, Options, Side, compare, limit};
 use punctual_report::export::{Exporter, Html, Json, Markdown, Text, text};
 
+use super::perform::Perform;
 use crate::args::limits;
 use crate::args::limits::about_nothing;
 use crate::exit::{Exit, with_causes};
@@ -97,31 +98,34 @@ impl CompareArgs {
     }
 }
 
-/// Compares, shows, judges.
-pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Exit> {
-    let (old_files, new_files) = args.sides()?;
-    let files = [old_files.as_slice(), &new_files].concat();
-    saved::check_distinct(&files)?;
-    let outputs = args.open_outputs(&files)?;
-    let (old, new) = (side(&old_files)?, side(&new_files)?);
-    if let Some(started) = old.shared_with(&new) {
-        let why = "a run cannot be compared with itself";
-        return Err(
-            BadUsage(format!("invalid runs: the one that began at {started} is an old and a new one: {why}")).into()
-        );
+impl Perform for CompareArgs {
+    /// Compares, shows, judges.
+    fn perform(&self) -> anyhow::Result<Exit> {
+        let (old_files, new_files) = self.sides()?;
+        let files = [old_files.as_slice(), &new_files].concat();
+        saved::check_distinct(&files)?;
+        let outputs = self.open_outputs(&files)?;
+        let (old, new) = (side(&old_files)?, side(&new_files)?);
+        if let Some(started) = old.shared_with(&new) {
+            let why = "a run cannot be compared with itself";
+            return Err(BadUsage(format!(
+                "invalid runs: the one that began at {started} is an old and a new one: {why}"
+            ))
+            .into());
+        }
+        let comparison = compare(&old, &new, Options { across_conditions: self.across_conditions });
+        limit::check_subjects(&self.fail_if, &comparison).map_err(|missing| about_nothing(&missing))?;
+        let judgement = (!self.fail_if.is_empty()).then(|| limit::evaluate(&self.fail_if, &comparison));
+        // Judged before anything is written: a failed write must not hide an exceeded limit.
+        let compared = Compared { comparison, judgement };
+        let status = status(self, &compared);
+        let failed = show(self, &compared, outputs);
+        failed.iter().for_each(|error| terminal::complain(&format!("error: {}", with_causes(error))));
+        if compared.comparison.compared == 0 {
+            terminal::complain("error: nothing could be compared: the runs share no series under the same conditions");
+        }
+        Ok(status.unless_lost(failed.is_empty()))
     }
-    let comparison = compare(&old, &new, Options { across_conditions: args.across_conditions });
-    limit::check_subjects(&args.fail_if, &comparison).map_err(|missing| about_nothing(&missing))?;
-    let judgement = (!args.fail_if.is_empty()).then(|| limit::evaluate(&args.fail_if, &comparison));
-    // Judged before anything is written: a failed write must not hide an exceeded limit.
-    let compared = Compared { comparison, judgement };
-    let status = status(args, &compared);
-    let failed = show(args, &compared, outputs);
-    failed.iter().for_each(|error| terminal::complain(&format!("error: {}", with_causes(error))));
-    if compared.comparison.compared == 0 {
-        terminal::complain("error: nothing could be compared: the runs share no series under the same conditions");
-    }
-    Ok(status.unless_lost(failed.is_empty()))
 }
 
 fn side(files: &[PathBuf]) -> anyhow::Result<Side> {

@@ -5,32 +5,8 @@ use punctual_record::remedy::{self, Takes, switch_of};
 use punctual_report::export::text::list::ListRow;
 
 use super::measure;
-use crate::commands::line::{Args, Command};
 use crate::exit::Exit;
 use crate::terminal::Color;
-
-/// Whether the conditions are to be listed instead of what the command does.
-pub(crate) fn wanted(args: &Args) -> bool {
-    match &args.command {
-        Some(Command::Wait(args)) => args.measure.conditions.list,
-        Some(Command::Why(args)) => args.measure.conditions.list,
-        Some(Command::Ipc(args)) => args.measure.conditions.list,
-        Some(Command::Yield(args)) => args.measure.conditions.list,
-        Some(Command::Calibrate(args)) => args.measure.conditions.list,
-        Some(Command::Pace(args)) => args.measure.conditions.list,
-        Some(Command::Run(args)) => args.conditions.list(),
-        // Named one by one, so that the compiler asks about a new command.
-        None
-        | Some(
-            Command::Checkup(_)
-            | Command::Report(_)
-            | Command::Governor(_)
-            | Command::Compare(_)
-            | Command::Merge(_)
-            | Command::About,
-        ) => false,
-    }
-}
 
 /// Shows each condition, its value, and whether it can be had here.
 pub(crate) fn list() -> anyhow::Result<Exit> {

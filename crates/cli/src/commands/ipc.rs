@@ -9,9 +9,11 @@ use punctual::{CpuSet, Policy};
 use punctual_lab::ipc::mechanism::{Mechanism, Receive};
 use punctual_lab::ipc::plan::{Places, Topology};
 use punctual_lab::ipc::{self, Mode, Plan, Request};
+use punctual_record::{Limit, Quantity};
 use punctual_report::export::text::list::ListRow;
 
 use super::measure::{list, measure};
+use super::perform::{Perform, Planned};
 use crate::args::names::{Chosen, Item, Names, Shelf, chosen};
 use crate::args::{MeasureArgs, WatchArgs, values};
 use crate::exit::Exit;
@@ -193,23 +195,40 @@ const USUAL: Duration = Duration::from_secs(20);
 /// The default for mechanisms given by name.
 const USUAL_FOR_NAMED: Duration = Duration::from_secs(10);
 
-/// Measures or lists.
-pub(crate) fn run(args: &IpcArgs) -> anyhow::Result<Exit> {
-    if args.list {
-        let mechanisms = chosen(&args.mechanisms).unwrap_or_else(|| ipc::mechanisms().collect());
-        return list(mechanisms.into_iter().map(row), args.measure.output.color);
+/// The figure of a mechanism that may be measured.
+pub(super) fn planned(mechanism: &'static Mechanism) -> Planned {
+    Planned::new(ipc::EXPERIMENT, &*mechanism.name, Quantity::OneWay)
+}
+
+impl Perform for IpcArgs {
+    /// Measures or lists.
+    fn perform(&self) -> anyhow::Result<Exit> {
+        if self.list {
+            let mechanisms = chosen(&self.mechanisms).unwrap_or_else(|| ipc::mechanisms().collect());
+            return list(mechanisms.into_iter().map(row), self.measure.output.color);
+        }
+        let plan = Plan::new(request(self)?).map_err(BadUsage::from)?;
+        let cpus: CpuSet =
+            plan.cells.iter().flat_map(|cell| [cell.place.sender, cell.place.receiver]).flatten().collect();
+        let mut wrong = Vec::new();
+        let exit = measure("ipc", &self.watch.outputs(&self.measure.output), &cpus, |session| {
+            wrong = ipc::run(plan, session).context("ipc")?;
+            Ok(())
+        })?;
+        for what in &wrong {
+            terminal::complain(&format!("error: {what}"));
+        }
+        Ok(if exit == Exit::Done && !wrong.is_empty() { Exit::Failed } else { exit })
     }
-    let plan = Plan::new(request(args)?).map_err(BadUsage::from)?;
-    let cpus: CpuSet = plan.cells.iter().flat_map(|cell| [cell.place.sender, cell.place.receiver]).flatten().collect();
-    let mut wrong = Vec::new();
-    let exit = measure("ipc", &args.watch.outputs(&args.measure.output), &cpus, |session| {
-        wrong = ipc::run(plan, session).context("ipc")?;
-        Ok(())
-    })?;
-    for what in &wrong {
-        terminal::complain(&format!("error: {what}"));
+
+    fn lists_conditions(&self) -> bool {
+        self.measure.conditions.list
     }
-    Ok(if exit == Exit::Done && !wrong.is_empty() { Exit::Failed } else { exit })
+
+    fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
+        let mechanisms = chosen(&self.mechanisms).unwrap_or_else(|| ipc::mechanisms().collect());
+        Some((&self.measure.output.fail_if, mechanisms.into_iter().map(planned).collect()))
+    }
 }
 
 fn request(args: &IpcArgs) -> anyhow::Result<Request> {

@@ -8,6 +8,7 @@ use punctual_record::Tool;
 use punctual_record::merge::Merger;
 
 use super::measure::command_line;
+use super::perform::Perform;
 use crate::exit::Exit;
 use crate::output::{Outputs, Target};
 use crate::saved;
@@ -23,22 +24,24 @@ pub(crate) struct MergeArgs {
     pub(crate) output: Target,
 }
 
-/// Merges the runs and writes the result.
-pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
-    saved::check_distinct(&args.files)?;
-    let output = Outputs::open([("--output", &args.output)], &args.files)?.into_only()?;
-    let mut merger: Option<Merger> = None;
-    for file in &args.files {
-        let run = saved::read_run(file)?;
-        let outcome = match merger.as_mut() {
-            None => Merger::new(run).map(|first| merger = Some(first)),
-            Some(merger) => merger.add(run),
-        };
-        outcome.with_context(|| file.display().to_string())?;
+impl Perform for MergeArgs {
+    /// Merges the runs and writes the result.
+    fn perform(&self) -> anyhow::Result<Exit> {
+        saved::check_distinct(&self.files)?;
+        let output = Outputs::open([("--output", &self.output)], &self.files)?.into_only()?;
+        let mut merger: Option<Merger> = None;
+        for file in &self.files {
+            let run = saved::read_run(file)?;
+            let outcome = match merger.as_mut() {
+                None => Merger::new(run).map(|first| merger = Some(first)),
+                Some(merger) => merger.add(run),
+            };
+            outcome.with_context(|| file.display().to_string())?;
+        }
+        let merger = merger.context("no runs to merge")?;
+        let tool = Tool { name: "punctual".into(), version: env!("CARGO_PKG_VERSION").into() };
+        let run = merger.finish(tool, command_line("merge"))?;
+        output.write(|out| Ok(run.to_json(out)?))?;
+        Ok(Exit::Done)
     }
-    let merger = merger.context("no runs to merge")?;
-    let tool = Tool { name: "punctual".into(), version: env!("CARGO_PKG_VERSION").into() };
-    let run = merger.finish(tool, command_line("merge"))?;
-    output.write(|out| Ok(run.to_json(out)?))?;
-    Ok(Exit::Done)
 }

@@ -7,10 +7,12 @@ use anyhow::Context as _;
 use clap::Args;
 use punctual::Rate;
 use punctual_lab::pace::{self, Goal, Mode, PacingMethod, Plan, Request, Target, Terms, methods, receive};
+use punctual_record::{Experiment, Limit, Quantity};
 use punctual_report::export::text::list::ListRow;
 
 use super::cpu_lock;
 use super::measure::{list, measure};
+use super::perform::{Perform, Planned};
 use crate::args::names::chosen;
 use crate::args::names::{Chosen, Item, Names, Shelf};
 use crate::args::{MeasureArgs, WatchArgs, values};
@@ -112,30 +114,50 @@ const USUAL: Duration = Duration::from_secs(10);
 /// The default for a sweep: about fifteen trials per method.
 const USUAL_FOR_A_SWEEP: Duration = Duration::from_secs(20);
 
-/// Measures, receives or lists.
-pub(crate) fn run(args: &PaceArgs) -> anyhow::Result<Exit> {
-    if args.list {
-        let methods = chosen(&args.by).unwrap_or_else(|| methods::all().collect());
-        return list(methods.into_iter().map(|method| row(method, args.jitter)), args.measure.output.color);
+impl Perform for PaceArgs {
+    /// Measures, receives or lists.
+    fn perform(&self) -> anyhow::Result<Exit> {
+        if self.list {
+            let methods = chosen(&self.by).unwrap_or_else(|| methods::all().collect());
+            return list(methods.into_iter().map(|method| row(method, self.jitter)), self.measure.output.color);
+        }
+        if let Some(address) = self.receive {
+            self.measure.conditions.check()?;
+            let socket = receive::listen(address)?;
+            let amount = self.measure.amount.given();
+            // A receiver waits in the kernel. Without --cpu it locks no CPU, so a sender may run on the same machine.
+            let cpus =
+                self.measure.conditions.cpus().as_ref().map(|cpus| cpu_lock::cpus(Some(cpus))).unwrap_or_default();
+            return measure("pace", &self.measure.output, &cpus, |session| {
+                let under = (&self.measure.conditions.base(), self.measure.conditions.require);
+                receive::run(socket, amount, under, session).context("pace --receive")
+            });
+        }
+        let plan = Plan::new(request(self)?).map_err(BadUsage::from)?;
+        measure(
+            "pace",
+            &self.watch.outputs(&self.measure.output),
+            &cpu_lock::cpus(self.measure.conditions.cpus().as_ref()),
+            |session| pace::run(plan, session).context("pace"),
+        )
     }
-    if let Some(address) = args.receive {
-        args.measure.conditions.check()?;
-        let socket = receive::listen(address)?;
-        let amount = args.measure.amount.given();
-        // A receiver waits in the kernel. Without --cpu it locks no CPU, so a sender may run on the same machine.
-        let cpus = args.measure.conditions.cpus().as_ref().map(|cpus| cpu_lock::cpus(Some(cpus))).unwrap_or_default();
-        return measure("pace", &args.measure.output, &cpus, |session| {
-            let under = (&args.measure.conditions.base(), args.measure.conditions.require);
-            receive::run(socket, amount, under, session).context("pace --receive")
-        });
+
+    fn lists_conditions(&self) -> bool {
+        self.measure.conditions.list
     }
-    let plan = Plan::new(request(args)?).map_err(BadUsage::from)?;
-    measure(
-        "pace",
-        &args.watch.outputs(&args.measure.output),
-        &cpu_lock::cpus(args.measure.conditions.cpus().as_ref()),
-        |session| pace::run(plan, session).context("pace"),
-    )
+
+    fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
+        let figure = Planned::new;
+        let planned = match self.receive {
+            Some(_) => vec![figure(pace::EXPERIMENT, receive::SUBJECT, Quantity::PeriodJitter)],
+            None => {
+                let methods = chosen(&self.by).unwrap_or_else(|| methods::all().collect());
+                let experiment = if self.sweep.is_some() { Experiment::SWEEP } else { pace::EXPERIMENT };
+                methods.into_iter().map(|method| figure(experiment, method.name, Quantity::Lateness)).collect()
+            }
+        };
+        Some((&self.measure.output.fail_if, planned))
+    }
 }
 
 fn request(args: &PaceArgs) -> anyhow::Result<Request> {

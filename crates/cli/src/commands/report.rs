@@ -8,6 +8,7 @@ use punctual_record::{Distribution, Limit, Run, Series};
 use punctual_report::export::{self, Exporter, MOST_SERIES, csv, hgrm, text};
 use punctual_report::{Document, gate};
 
+use super::perform::Perform;
 use crate::args::limits;
 use crate::exit::{Exit, with_causes};
 use crate::output::{Output, Outputs, Target};
@@ -83,41 +84,44 @@ impl FormArgs {
     }
 }
 
-/// Writes the run in the requested form.
-pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
-    let read = || {
-        let mut run = saved::read_run(&args.run)?;
-        only(&mut run, &args.only)?;
-        judge(&mut run, &args.fail_if)?;
-        anyhow::Ok(run)
-    };
-    if let Some(folder) = folder(args) {
-        let run = read()?;
-        return Ok(said(args, &run, distributions(&run, folder)?));
-    }
-    let outputs = Outputs::open([("--output", &args.output)], std::slice::from_ref(&args.run))?;
-    let takes_stdout = outputs.takes_stdout();
-    let output = outputs.into_only()?;
-    let run = read()?;
-    match args.form.name().and_then(export::of_run) {
-        Some(form) => {
-            check(form, &run)?;
-            output.write(|out| Ok(form.write(&run, out)?))?;
+impl Perform for ReportArgs {
+    /// Writes the run in the requested form.
+    fn perform(&self) -> anyhow::Result<Exit> {
+        let read = || {
+            let mut run = saved::read_run(&self.run)?;
+            only(&mut run, &self.only)?;
+            judge(&mut run, &self.fail_if)?;
+            anyhow::Ok(run)
+        };
+        if let Some(folder) = folder(self) {
+            let run = read()?;
+            return Ok(said(self, &run, distributions(&run, folder)?));
         }
-        None => {
-            readable(&run)?;
-            let document = Document::of(&run);
-            let style = if takes_stdout { terminal::style(args.color) } else { terminal::style_for_file(args.color) };
-            output.write(|out| {
-                out.extend(text::render(&document, &style).as_bytes());
-                Ok(())
-            })?;
-            if !args.quiet {
-                terminal::say(&text::notices(&document, &terminal::style_for_notices(args.color)));
+        let outputs = Outputs::open([("--output", &self.output)], std::slice::from_ref(&self.run))?;
+        let takes_stdout = outputs.takes_stdout();
+        let output = outputs.into_only()?;
+        let run = read()?;
+        match self.form.name().and_then(export::of_run) {
+            Some(form) => {
+                check(form, &run)?;
+                output.write(|out| Ok(form.write(&run, out)?))?;
+            }
+            None => {
+                readable(&run)?;
+                let document = Document::of(&run);
+                let style =
+                    if takes_stdout { terminal::style(self.color) } else { terminal::style_for_file(self.color) };
+                output.write(|out| {
+                    out.extend(text::render(&document, &style).as_bytes());
+                    Ok(())
+                })?;
+                if !self.quiet {
+                    terminal::say(&text::notices(&document, &terminal::style_for_notices(self.color)));
+                }
             }
         }
+        Ok(said(self, &run, Exit::Done))
     }
-    Ok(said(args, &run, Exit::Done))
 }
 
 /// Replaces the run's limits by those of the command line, if any.

@@ -7,10 +7,12 @@ use clap::Args;
 use punctual_lab::checkup;
 use punctual_lab::wait::{self, Plan, Request, interruptible, methods};
 use punctual_lab::ways::wait::Method;
+use punctual_record::{Limit, Quantity};
 use punctual_report::export::text::list::ListRow;
 
 use super::cpu_lock;
 use super::measure::{list, measure};
+use super::perform::{Perform, Planned};
 use crate::args::names::chosen;
 use crate::args::names::{Chosen, Item, Names, Shelf};
 use crate::args::{MeasureArgs, WatchArgs, values};
@@ -65,19 +67,35 @@ const USUAL: Duration = Duration::from_secs(20);
 /// The default for methods given by name.
 const USUAL_FOR_NAMED: Duration = Duration::from_secs(10);
 
-/// Measures or lists.
-pub(crate) fn run(args: &WaitArgs) -> anyhow::Result<Exit> {
-    if args.list {
-        let methods = chosen(&args.methods).unwrap_or_else(|| methods::all().collect());
-        return list(methods.into_iter().map(row), args.measure.output.color);
+/// The figure of a method that may be measured.
+pub(super) fn planned(method: &'static Method) -> Planned {
+    let quantity = if method.absolute { Quantity::Lateness } else { Quantity::Overshoot };
+    Planned::new(wait::EXPERIMENT, method.name, quantity)
+}
+
+impl Perform for WaitArgs {
+    /// Measures or lists.
+    fn perform(&self) -> anyhow::Result<Exit> {
+        if self.list {
+            let methods = chosen(&self.methods).unwrap_or_else(|| methods::all().collect());
+            return list(methods.into_iter().map(row), self.measure.output.color);
+        }
+        let plan = Plan::new(request(self)?).map_err(BadUsage::from)?;
+        measure(
+            wait::EXPERIMENT,
+            &self.watch.outputs(&self.measure.output),
+            &cpu_lock::cpus(self.measure.conditions.cpus().as_ref()),
+            |session| wait::run(plan, session).context("wait"),
+        )
     }
-    let plan = Plan::new(request(args)?).map_err(BadUsage::from)?;
-    measure(
-        wait::EXPERIMENT,
-        &args.watch.outputs(&args.measure.output),
-        &cpu_lock::cpus(args.measure.conditions.cpus().as_ref()),
-        |session| wait::run(plan, session).context("wait"),
-    )
+
+    fn lists_conditions(&self) -> bool {
+        self.measure.conditions.list
+    }
+
+    fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
+        Some((&self.measure.output.fail_if, self.measured().into_iter().map(planned).collect()))
+    }
 }
 
 fn request(args: &WaitArgs) -> anyhow::Result<Request> {

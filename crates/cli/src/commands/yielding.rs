@@ -12,9 +12,11 @@ use punctual_lab::polls;
 use punctual_lab::ways::yielding::Method;
 use punctual_lab::yielding::{self, CompetitorPolicy, methods};
 use punctual_record::experiment::yielding::CompetitorKind as Kind;
+use punctual_record::{Limit, Quantity};
 use punctual_report::export::text::list::ListRow;
 
 use super::measure::{list, measure};
+use super::perform::{Perform, Planned};
 use crate::args::names::{Chosen, Item, Names, Shelf, chosen};
 use crate::args::{MeasureArgs, WatchArgs, values};
 use crate::exit::Exit;
@@ -124,30 +126,53 @@ const USUAL_FOR_NAMED: Duration = Duration::from_secs(8);
 /// The default with --polls: 2 s per cell give some hundred messages.
 const USUAL_FOR_POLLS: Duration = Duration::from_secs(60);
 
-/// Measures or lists.
-pub(crate) fn run(args: &YieldArgs) -> anyhow::Result<Exit> {
-    if args.list {
-        let methods = chosen(&args.methods).unwrap_or_else(|| methods::ALL.iter().collect());
-        return list(methods.into_iter().map(row), args.measure.output.color);
+/// The figure of a way to yield that may be measured.
+pub(super) fn planned(method: &'static Method) -> Planned {
+    Planned::new(yielding::EXPERIMENT, method.name, Quantity::CallCost)
+}
+
+impl Perform for YieldArgs {
+    /// Measures or lists.
+    fn perform(&self) -> anyhow::Result<Exit> {
+        if self.list {
+            let methods = chosen(&self.methods).unwrap_or_else(|| methods::ALL.iter().collect());
+            return list(methods.into_iter().map(row), self.measure.output.color);
+        }
+        if !self.polls.is_empty() {
+            let plan = polls::Plan::new(request_polls(self)?).map_err(BadUsage::from)?;
+            let cpus = CpuSet::of([plan.cpu, plan.sender_cpu]);
+            return measure(yielding::EXPERIMENT, &self.watch.outputs(&self.measure.output), &cpus, |session| {
+                polls::run(plan, session).context("yield --polls")
+            });
+        }
+        if self.sender_cpu.is_some() {
+            // The parser does not enforce this: a conflict of --polls suspends its requirement.
+            return Err(BadUsage(
+                "invalid --sender-cpu: it needs --polls, for only polling has a sender (example: --polls 100 --sender-cpu 1)".into(),
+            )
+            .into());
+        }
+        let plan = yielding::Plan::new(request(self)?).map_err(BadUsage::from)?;
+        measure(yielding::EXPERIMENT, &self.watch.outputs(&self.measure.output), &CpuSet::of([plan.cpu]), |session| {
+            yielding::run(plan, session).context("yield")
+        })
     }
-    if !args.polls.is_empty() {
-        let plan = polls::Plan::new(request_polls(args)?).map_err(BadUsage::from)?;
-        let cpus = CpuSet::of([plan.cpu, plan.sender_cpu]);
-        return measure(yielding::EXPERIMENT, &args.watch.outputs(&args.measure.output), &cpus, |session| {
-            polls::run(plan, session).context("yield --polls")
-        });
+
+    fn lists_conditions(&self) -> bool {
+        self.measure.conditions.list
     }
-    if args.sender_cpu.is_some() {
-        // The parser does not enforce this: a conflict of --polls suspends its requirement.
-        return Err(BadUsage(
-            "invalid --sender-cpu: it needs --polls, for only polling has a sender (example: --polls 100 --sender-cpu 1)".into(),
-        )
-        .into());
+
+    fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
+        let named = chosen(&self.methods);
+        let planned = match self.polls.is_empty() {
+            true => named.unwrap_or_else(|| methods::ALL.iter().collect()).into_iter().map(planned).collect(),
+            false => {
+                let subjects = polls::subjects(&named.unwrap_or_else(methods::usual), &self.polls);
+                subjects.into_iter().map(|subject| Planned::new(polls::EXPERIMENT, subject, Quantity::OneWay)).collect()
+            }
+        };
+        Some((&self.measure.output.fail_if, planned))
     }
-    let plan = yielding::Plan::new(request(args)?).map_err(BadUsage::from)?;
-    measure(yielding::EXPERIMENT, &args.watch.outputs(&args.measure.output), &CpuSet::of([plan.cpu]), |session| {
-        yielding::run(plan, session).context("yield")
-    })
 }
 
 fn request(args: &YieldArgs) -> anyhow::Result<yielding::Request> {

@@ -13,8 +13,10 @@ use punctual::{Conditions, CpuSet, Policy};
 use punctual_lab::ramp::Governors;
 use punctual_lab::{Thread, boost, ramp, switch};
 use punctual_record::remedy;
+use punctual_record::{Limit, Quantity};
 
 use super::measure::measure;
+use super::perform::{Perform, Planned};
 use crate::args::{OutputArgs, check, values};
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
@@ -204,8 +206,35 @@ impl From<&ThreadArgs> for Thread {
 /// Longest wait for another program that holds the settings.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 
+impl Perform for GovernorArgs {
+    fn perform(&self) -> anyhow::Result<Exit> {
+        run(self)
+    }
+
+    fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
+        // Work loops and switches are not late: their limits name a subject.
+        Some(match self.action.as_ref()? {
+            Action::Ramp(args) => {
+                let subjects = args.measured().subjects(Thread::from(&args.thread).its_cpu());
+                let loops =
+                    subjects.into_iter().map(|governor| Planned::new(ramp::EXPERIMENT, governor, Quantity::Loop));
+                (&args.output.fail_if, loops.collect())
+            }
+            Action::Switch(args) => {
+                let of_direction = |direction| Planned::new(switch::EXPERIMENT, direction, Quantity::Settling);
+                (&args.output.fail_if, switch::subjects(args.between()).map(of_direction).into())
+            }
+            Action::Boost(args) => {
+                let of_subject = |subject| Planned::new(boost::EXPERIMENT, subject, Quantity::Response);
+                (&args.output.fail_if, boost::subjects().map(of_subject).collect())
+            }
+            Action::Show(_) | Action::Set(_) | Action::Restore => return None,
+        })
+    }
+}
+
 /// Runs the action.
-pub(crate) fn run(args: &GovernorArgs) -> anyhow::Result<Exit> {
+fn run(args: &GovernorArgs) -> anyhow::Result<Exit> {
     match &args.action {
         None => show::show(&args.show),
         Some(Action::Show(args)) => show::show(args),

@@ -19,7 +19,9 @@ use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 use punctual_linux::supervise::{Ended, SETUP_FAILED, Settings, Supervised};
 use punctual_record::remedy::{self, phrase};
 use punctual_record::sanitize;
+use punctual_record::{Experiment, Limit, Quantity};
 
+use super::perform::{Perform, Planned};
 use crate::args::{check, definition};
 use crate::exit::Exit;
 use crate::refusal::{self, BadUsage};
@@ -34,67 +36,83 @@ const LONGEST_WORD: usize = 1000;
 const NOT_FOUND: u8 = 127;
 const NOT_EXECUTABLE: u8 = 126;
 
-/// Applies the conditions, runs the program and restores them.
-pub(crate) fn run(args: &RunArgs) -> anyhow::Result<Exit> {
-    let program = args.program.first().and_then(|word| word.to_str());
-    refusal::explanation::check_program(program.unwrap_or_default(), definition())?;
-    let asked = args.conditions.all();
-    check(&asked)?;
-    let rules = rules::asked(args.remedies.rules.as_deref())?;
-    let libraries = match Libraries::find(args) {
-        Ok(libraries) => libraries,
-        Err(missing) => return Ok(refuse(&missing)),
-    };
-    if args.no_inherit && libraries.is_empty() {
-        let text = "invalid --no-inherit: no library is loaded that a program could inherit (example: --precise-sleep --no-inherit)";
-        return Err(BadUsage(text.into()).into());
-    }
-    if args.dry_run {
-        terminal::print(&plan(args, &asked, &libraries))?;
-        return Ok(Exit::Done);
-    }
-    let hidden = libraries.trouble(args);
-    if let (Some(why), true) = (&hidden, args.conditions.require()) {
-        return Ok(refuse(why));
-    }
-    let notices = hidden.into_iter().chain(rules::notice(args).filter(|_| libraries.hidden().is_none()));
-    notices.filter(|_| !args.quiet).for_each(|notice| terminal::complain(&notice));
-    let mut silent = Silent;
-    let (mut observation, unobserved) = observe::prepare(args, &mut silent)?;
-    let mut troubles = Troubles::default();
-    troubles.0.extend(unobserved);
-    // No program inherits these two from the thread that starts it.
-    let Applied { mut guard, refused } =
-        asked.clone().without(Condition::POLICY).without(Condition::LOCK_MEMORY).apply();
-    guard.notes().iter().for_each(|note| terminal::complain(note));
-    troubles.add(&refused);
-    let may_lock_memory = asked.get_lock_memory().is_some();
-    let settings = Settings { attributes: policy(asked.get_policy(), &mut troubles), may_lock_memory };
-    if may_lock_memory {
-        troubles.0.extend(lock_memory());
-    }
-    let loaded = libraries.loaded(args, observation.as_ref().map(Observation::path));
-    troubles.0.extend(rules.troubles());
-    if troubles.forbid_it(args) {
-        return Ok(Exit::Failed);
-    }
-    observation.iter_mut().for_each(|observation| observation.under(&asked, &refused, settings.attributes.is_some()));
-    let mut command = Command::new(&args.program[0]);
-    command.args(&args.program[1..]);
-    loaded.iter().for_each(|library| library.load_into(&mut command));
-    let (exit, watching) = match Supervised::spawn(command, settings) {
-        Ok(program) => {
-            // The program has inherited the conditions of this thread. What could not be restored ends with this process.
-            drop(guard.end(Scope::Thread));
-            let watching = observation.map(Observation::watch);
-            (status(&args.program[0], program.wait().context("waiting for the program")?), watching)
+impl Perform for RunArgs {
+    /// Applies the conditions, runs the program and restores them.
+    fn perform(&self) -> anyhow::Result<Exit> {
+        let program = self.program.first().and_then(|word| word.to_str());
+        refusal::explanation::check_program(program.unwrap_or_default(), definition())?;
+        let asked = self.conditions.all();
+        check(&asked)?;
+        let rules = rules::asked(self.remedies.rules.as_deref())?;
+        let libraries = match Libraries::find(self) {
+            Ok(libraries) => libraries,
+            Err(missing) => return Ok(refuse(&missing)),
+        };
+        if self.no_inherit && libraries.is_empty() {
+            let text = "invalid --no-inherit: no library is loaded that a program could inherit (example: --precise-sleep --no-inherit)";
+            return Err(BadUsage(text.into()).into());
         }
-        Err(error) => (not_run(&args.program[0], &error), None),
-    };
-    for left in guard.restore() {
-        terminal::complain(&format!("{left}; {}", remedy::of_need(&left.needs)));
+        if self.dry_run {
+            terminal::print(&plan(self, &asked, &libraries))?;
+            return Ok(Exit::Done);
+        }
+        let hidden = libraries.trouble(self);
+        if let (Some(why), true) = (&hidden, self.conditions.require()) {
+            return Ok(refuse(why));
+        }
+        let notices = hidden.into_iter().chain(rules::notice(self).filter(|_| libraries.hidden().is_none()));
+        notices.filter(|_| !self.quiet).for_each(|notice| terminal::complain(&notice));
+        let mut silent = Silent;
+        let (mut observation, unobserved) = observe::prepare(self, &mut silent)?;
+        let mut troubles = Troubles::default();
+        troubles.0.extend(unobserved);
+        // No program inherits these two from the thread that starts it.
+        let Applied { mut guard, refused } =
+            asked.clone().without(Condition::POLICY).without(Condition::LOCK_MEMORY).apply();
+        guard.notes().iter().for_each(|note| terminal::complain(note));
+        troubles.add(&refused);
+        let may_lock_memory = asked.get_lock_memory().is_some();
+        let settings = Settings { attributes: policy(asked.get_policy(), &mut troubles), may_lock_memory };
+        if may_lock_memory {
+            troubles.0.extend(lock_memory());
+        }
+        let loaded = libraries.loaded(self, observation.as_ref().map(Observation::path));
+        troubles.0.extend(rules.troubles());
+        if troubles.forbid_it(self) {
+            return Ok(Exit::Failed);
+        }
+        observation
+            .iter_mut()
+            .for_each(|observation| observation.under(&asked, &refused, settings.attributes.is_some()));
+        let mut command = Command::new(&self.program[0]);
+        command.args(&self.program[1..]);
+        loaded.iter().for_each(|library| library.load_into(&mut command));
+        let (exit, watching) = match Supervised::spawn(command, settings) {
+            Ok(program) => {
+                // The program has inherited the conditions of this thread. What could not be restored ends with this process.
+                drop(guard.end(Scope::Thread));
+                let watching = observation.map(Observation::watch);
+                (status(&self.program[0], program.wait().context("waiting for the program")?), watching)
+            }
+            Err(error) => (not_run(&self.program[0], &error), None),
+        };
+        for left in guard.restore() {
+            terminal::complain(&format!("{left}; {}", remedy::of_need(&left.needs)));
+        }
+        Ok(watching.map_or(exit, |watching| watching.end(self, exit, libraries.hidden())))
     }
-    Ok(watching.map_or(exit, |watching| watching.end(args, exit, libraries.hidden())))
+
+    fn lists_conditions(&self) -> bool {
+        self.conditions.list()
+    }
+
+    fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
+        let quantities = [Quantity::Lateness, Quantity::Away, Quantity::CallCost];
+        let names = (0..=u8::MAX).filter_map(punctual_linux::call_table::call_name);
+        let calls = names.flat_map(|name| quantities.map(|quantity| Planned::new(Experiment::CALLS, name, quantity)));
+        // Every function whose calls are counted, with every figure.
+        self.observe.observe.then(|| (self.observe.fail_if.as_slice(), calls.collect()))
+    }
 }
 
 /// The exit status where the program is not run for this reason.

@@ -45,7 +45,7 @@ mod tests {
         for trial in punctual_lab::advise::remedies() {
             let shell = trial.code.shell.unwrap();
             let run = shell.lines().last().unwrap();
-            assert!(crate::commands::line::Args::try_parse_from(run.split(' ')).is_ok(), "{run}");
+            assert!(crate::commands::Args::try_parse_from(run.split(' ')).is_ok(), "{run}");
         }
     }
 }
