@@ -43,7 +43,7 @@ pub(crate) fn run(args: &DistArgs) -> anyhow::Result<()> {
         let debian = architecture.names().debian;
         match architecture.parts()? {
             Ok(built) => {
-                let release = Release::of(*architecture, install::items(&built)?)?;
+                let release = Release::from_items(*architecture, install::items(&built)?)?;
                 made.extend([
                     tarball(&folder, &release)?,
                     deb::package(&folder, &release)?,

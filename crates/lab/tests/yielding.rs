@@ -61,11 +61,11 @@ fn share(series: &Series, of: fn(&Metrics) -> Option<f64>) -> f64 {
 }
 
 fn yielded_share(series: &Series) -> f64 {
-    share(series, |its| its.yielded_share)
+    share(series, |metrics| metrics.yielded_share)
 }
 
 fn left_share(series: &Series) -> (f64, f64) {
-    (share(series, |its| its.competitor_cpu_share), share(series, |its| its.own_cpu_share))
+    (share(series, |metrics| metrics.competitor_cpu_share), share(series, |metrics| metrics.own_cpu_share))
 }
 
 fn find<'a>(run: &'a Run, subject: &str) -> &'a Series {

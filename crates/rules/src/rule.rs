@@ -85,7 +85,9 @@ impl Scheduling {
     fn add(&mut self, word: &str) -> Result<bool, BadWord> {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         let bad = |expected| BadWord::Value(word.to_owned(), expected);
-        let Some(condition) = OF_THREADS.into_iter().find(|its| its.name() == name) else { return Ok(false) };
+        let Some(condition) = OF_THREADS.into_iter().find(|condition| condition.name() == name) else {
+            return Ok(false);
+        };
         if self.conditions().value(condition).is_some() {
             return Err(BadWord::Twice(name.to_owned()));
         }
@@ -152,7 +154,7 @@ pub fn rules(text: &str) -> impl Iterator<Item = Result<(usize, Rule<'_>), BadRu
     let lines = text.lines().enumerate().map(|(n, line)| (n + 1, words_of(line)));
     let lines = lines.filter(|(_, words)| words.clone().next().is_some());
     lines.enumerate().map(|(nth, (line, words))| {
-        let rule = if nth < MOST_RULES { Rule::of(words) } else { Err(Why::Line(TOO_MANY)) };
+        let rule = if nth < MOST_RULES { Rule::from_words(words) } else { Err(Why::Line(TOO_MANY)) };
         rule.map(|rule| (line, rule)).map_err(|why| BadRule { line, why })
     })
 }
@@ -162,7 +164,7 @@ fn words_of(line: &str) -> impl Iterator<Item = &str> + Clone {
 }
 
 impl<'a> Rule<'a> {
-    fn of(words: impl Iterator<Item = &'a str>) -> Result<Self, Why> {
+    fn from_words(words: impl Iterator<Item = &'a str>) -> Result<Self, Why> {
         let mut rule = Self { thread: None, place: None, waits: Waits::default(), scheduling: Scheduling::default() };
         let mut named = false;
         for word in words {

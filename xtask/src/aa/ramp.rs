@@ -106,7 +106,7 @@ fn pretended(run: &Run, series: Vec<Series>) -> Run {
 
 /// The two series of a governor with these rounds.
 fn ramp(subject: &str, like: &Series, parameters: &Parameters, rounds: &[&[i64]]) -> [Series; 2] {
-    let of = |quantity, take| {
+    let series_of = |quantity, take| {
         let mut tally = SeriesTally::new();
         let mut recorder = Recorder::new();
         for (round, loops) in (0..).zip(rounds) {
@@ -123,6 +123,6 @@ fn ramp(subject: &str, like: &Series, parameters: &Parameters, rounds: &[&[i64]]
             quantity,
         })
     };
-    let loops = Series { samples: Some(rounds.concat()), ..of(Quantity::Loop, usize::MAX) };
-    [loops, of(Quantity::FirstLoops, FIRST)]
+    let loops = Series { samples: Some(rounds.concat()), ..series_of(Quantity::Loop, usize::MAX) };
+    [loops, series_of(Quantity::FirstLoops, FIRST)]
 }

@@ -160,8 +160,8 @@ fn alarms(rates: &mut Rates, compared: &Comparison) {
 fn finds(rates: &mut Rates, compared: &Comparison) {
     for series in &compared.series {
         for (column, figure) in [Figure::P50, Figure::P99].into_iter().enumerate() {
-            let its = series.figures.iter().find(|its| its.figure == figure);
-            if let Some(share) = its.and_then(|its| its.difference?.shows_share) {
+            let judged = series.figures.iter().find(|judged| judged.figure == figure);
+            if let Some(share) = judged.and_then(|judged| judged.difference?.shows_share) {
                 rates.finds.entry(name(series)).or_default()[column].push(share.ln_1p());
             }
         }
@@ -193,17 +193,17 @@ pub(crate) fn all(runs: &[Run], each: &[usize]) -> anyhow::Result<String> {
             .alarms
             .values()
             .fold(Rate::default(), |sum, rate| Rate { hits: sum.hits + rate.hits, of: sum.of + rate.of });
-        let of = |map: &BTreeMap<Figure, Rate>, figure| map.get(&figure).copied().unwrap_or_default().shown();
+        let shown = |map: &BTreeMap<Figure, Rate>, figure| map.get(&figure).copied().unwrap_or_default().shown();
         writeln!(
             out,
             "| {} | {} | {} | {} | {} | {} | {} |",
             arrangement.name,
             total.shown(),
             rates.clean.shown(),
-            of(&rates.together, Figure::P50),
-            of(&rates.alone, Figure::P50),
-            of(&rates.together, Figure::P99),
-            of(&rates.alone, Figure::P99),
+            shown(&rates.together, Figure::P50),
+            shown(&rates.alone, Figure::P50),
+            shown(&rates.together, Figure::P99),
+            shown(&rates.alone, Figure::P99),
         )?;
         writeln!(detail, "\n**{}**\n", arrangement.name)?;
         detail.push_str("| series | false alarms p50 | p99 | CPU | p50 +20 % found (alone) | p99 +50 % found (alone) | claims to find at p50 (runs for 20 %) | at p99 (runs for 50 %) |\n|:--|:--|:--|:--|:--|:--|:--|:--|\n");

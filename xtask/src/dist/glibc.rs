@@ -10,12 +10,12 @@ pub(super) type Version = (u32, u32);
 /// That of the newest symbol it needs: its `GLIBC_` versions (`.gnu.version_r`). 0.0 if it needs no glibc.
 pub(super) fn newest(elf: &[u8]) -> anyhow::Result<Version> {
     match FileHeader64::<Endianness>::parse(elf) {
-        Ok(header) => of(header, elf),
-        Err(_) => of(FileHeader32::<Endianness>::parse(elf)?, elf),
+        Ok(header) => newest_needed(header, elf),
+        Err(_) => newest_needed(FileHeader32::<Endianness>::parse(elf)?, elf),
     }
 }
 
-fn of<Header: FileHeader<Endian = Endianness>>(header: &Header, elf: &[u8]) -> anyhow::Result<Version> {
+fn newest_needed<Header: FileHeader<Endian = Endianness>>(header: &Header, elf: &[u8]) -> anyhow::Result<Version> {
     let endian = header.endian()?;
     let sections = header.sections(endian, elf)?;
     let Some((mut needed, strings)) = sections.gnu_verneed(endian, elf)? else { return Ok((0, 0)) };

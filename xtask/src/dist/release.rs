@@ -23,7 +23,7 @@ impl Release {
     ///
     /// # Errors
     /// If a part needs a newer one than allowed.
-    pub(super) fn of(architecture: Architecture, items: Vec<Item>) -> anyhow::Result<Self> {
+    pub(super) fn from_items(architecture: Architecture, items: Vec<Item>) -> anyhow::Result<Self> {
         let mut glibc = (0, 0);
         for item in items.iter().filter(|item| item.bytes.starts_with(b"\x7fELF")) {
             let needed = glibc::newest(&item.bytes).with_context(|| format!("reading {}", item.path.display()))?;
@@ -43,10 +43,10 @@ mod tests {
     fn a_release_needs_what_the_newest_of_its_programs_needs() {
         let item = |bytes: Vec<u8>| Item { path: "bin/x".into(), bytes, mode: 0o755 };
         let text = item(b"#!/bin/sh".to_vec());
-        assert_eq!(Release::of(Architecture::Amd64, vec![text]).unwrap().glibc, (0, 0));
+        assert_eq!(Release::from_items(Architecture::Amd64, vec![text]).unwrap().glibc, (0, 0));
         let own = item(std::fs::read(std::env::current_exe().unwrap()).unwrap());
         let needed = glibc::newest(&own.bytes).unwrap();
-        match Release::of(Architecture::Amd64, vec![own]) {
+        match Release::from_items(Architecture::Amd64, vec![own]) {
             Ok(release) => assert_eq!(release.glibc, needed),
             Err(refused) => assert!(needed > NEWEST_GLIBC && refused.to_string().contains("bin/x needs glibc ")),
         }

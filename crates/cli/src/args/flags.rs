@@ -74,7 +74,7 @@ pub(crate) struct Flags(clap::Command);
 
 impl Flags {
     /// Those of `wait`, `governor ramp`; none of a command that there is not.
-    pub(crate) fn of(command: &str) -> Self {
+    pub(crate) fn taken_by(command: &str) -> Self {
         let none = || clap::Command::new("none");
         let mut found = super::definition();
         found.build();

@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn limits_of_a_run() {
-        let read = |text: &str| of_run(text).map(|its| (its.figure, its.subject, its.above_ns));
+        let read = |text: &str| of_run(text).map(|limit| (limit.figure, limit.subject, limit.above_ns));
         let named = |name: &str| Some(name.to_owned());
         assert_eq!(read("p99 > 200us"), Ok((Key::P99, None, 200_000)));
         assert_eq!(read("p99>200us"), Ok((Key::P99, None, 200_000)));

@@ -74,7 +74,10 @@ impl<T> Names<T> {
     /// What is offered, each with its entry.
     fn offered(&self) -> impl Iterator<Item = (&'static T, Item)> {
         let shelf = self.0;
-        (shelf.all)().into_iter().filter(|its| (shelf.is_offered)(its)).map(|its| (its, (shelf.item)(its)))
+        (shelf.all)()
+            .into_iter()
+            .filter(|method| (shelf.is_offered)(method))
+            .map(|method| (method, (shelf.item)(method)))
     }
 
     /// `kind:sleep` and so on, each once.
@@ -97,7 +100,7 @@ impl<T> Names<T> {
             }
         }
         let Shelf { what, list, all, item, .. } = self.0;
-        all().into_iter().find(|its| item(its).name == name).map(|its| Chosen(vec![its])).ok_or_else(|| {
+        all().into_iter().find(|method| item(method).name == name).map(|method| Chosen(vec![method])).ok_or_else(|| {
             let names = self.offered().map(|(_, item)| item.name.to_owned()).chain(self.kinds());
             let separated = if name.contains(',') { "; names are separated by spaces" } else { "" };
             format!("not a {what}{separated}{} (`{list}` shows all)", hint(name, names))

@@ -47,7 +47,7 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
             true => Level::Unjudged,
             false => Level::Note,
         };
-        let flags = Flags::of(&run.subcommand);
+        let flags = Flags::taken_by(&run.subcommand);
         let shown = document.notices().filter(|phrase| phrase.level >= least);
         let phrases: Vec<Phrase> = shown.map(|phrase| flags.named(phrase)).collect();
         terminal::say(&text::phrases(&phrases, &style));
@@ -148,10 +148,13 @@ pub(super) fn nothing_measured(run: &Run) -> anyhow::Error {
         Notice::PartFailed { part, why, .. } => Some((format!("{part}: {why}"), None)),
         _ => None,
     };
-    let not_measured = run.not_measured.iter().map(|its| (format!("{}: {}", its.subject, its.why), its.remedy.clone()));
+    let not_measured = run
+        .not_measured
+        .iter()
+        .map(|missing| (format!("{}: {}", missing.subject, missing.why), missing.remedy.clone()));
     let reasons: Vec<(String, Option<Hint>)> = not_measured.chain(run.notices.iter().filter_map(failed)).collect();
     let Some((why, remedy)) = reasons.first() else {
-        let more_time = Flags::of(&run.subcommand).in_hint(Ask::MoreTime);
+        let more_time = Flags::taken_by(&run.subcommand).in_hint(Ask::MoreTime);
         return anyhow::anyhow!("nothing was measured; {more_time}, or see the notices above");
     };
     let remedy = remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();

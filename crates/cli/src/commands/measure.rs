@@ -43,11 +43,11 @@ pub(super) fn measure_watched(
     interrupt::listen(&stop)?;
     let Some(locks) = cpu_lock::take(cpus, wanted, &stop)? else { return Ok(interrupt::exit(&stop)) };
     let mut session = Session::open(command_line(name), name, stop.clone(), observer);
-    let trace = outputs.take("--trace").map(OfRun::of);
+    let trace = outputs.take("--trace").map(OfRun::requested);
     trace.iter().for_each(|trace| session.trace_by(Box::new(trace.clone())));
     let outcome = experiment(&mut session);
     let mut run = session.close();
-    Flags::of(name).name_in(&mut run);
+    Flags::taken_by(name).name_in(&mut run);
     run.limits.clone_from(&wanted.fail_if);
     drop(locks);
     observer.finish();

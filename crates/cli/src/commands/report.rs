@@ -127,7 +127,8 @@ impl Perform for ReportArgs {
 /// Replaces the run's limits by those of the command line, if any.
 fn judge(run: &mut Run, limits: &[Limit]) -> Result<(), BadUsage> {
     if !limits.is_empty() {
-        let series = run.series.iter().map(|its| (its.experiment.name(), its.subject.as_str(), its.quantity));
+        let series =
+            run.series.iter().map(|series| (series.experiment.name(), series.subject.as_str(), series.quantity));
         limits::check(limits, &series.collect::<Vec<_>>())?;
         run.limits = limits.to_vec();
     }

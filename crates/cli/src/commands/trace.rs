@@ -62,7 +62,7 @@ enum State {
 }
 
 impl OfRun {
-    pub(super) fn of(output: Output) -> Self {
+    pub(super) fn requested(output: Output) -> Self {
         Self(Arc::new(Mutex::new(State::Requested(Box::new(output)))))
     }
 

@@ -43,7 +43,7 @@ pub(crate) struct Output {
 impl Output {
     /// Opens a single output.
     pub(crate) fn open(flag: &'static str, target: &Target) -> anyhow::Result<Self> {
-        let (sink, identity) = Sink::open(target).map_err(|refusal| refusal.of(flag, target))?;
+        let (sink, identity) = Sink::open(target).map_err(|refusal| refusal.for_flag(flag, target))?;
         Ok(Self { flag, target: target.clone(), sink, identity })
     }
 

@@ -291,7 +291,7 @@ impl Refusal {
     }
 
     /// The error for the flag of the target.
-    pub(super) fn of(self, flag: &str, target: &crate::output::Target) -> anyhow::Error {
+    pub(super) fn for_flag(self, flag: &str, target: &crate::output::Target) -> anyhow::Error {
         if self.usage {
             BadUsage::invalid(flag, target, self.why).into()
         } else {

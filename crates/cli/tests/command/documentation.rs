@@ -28,7 +28,7 @@ fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = |name| std::fs::read_dir(root.join(name)).unwrap().map(|entry| entry.unwrap().path());
     let of_crates = folder("crates").map(|path| path.join("README.md")).filter(|path| path.exists());
-    let docs = folder("docs").filter(|path| path.extension().is_some_and(|its| its == "md"));
+    let docs = folder("docs").filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     docs.chain(of_crates).chain([root.join("README.md"), root.join("SECURITY.md"), root.join("vm/README.md")]).collect()
 }
 

@@ -105,14 +105,14 @@ fn a_line_per_block_while_it_goes_on() {
     let asked: Vec<&str> = asked.split(' ').collect();
     let left = run(&asked);
     assert_eq!(left.code, Some(0), "{}", left.stderr);
-    let of = |text: &str| text.lines().filter(|l| l.contains(": block ")).map(str::to_owned).collect::<Vec<_>>();
-    let blocks = of(&left.stdout);
+    let blocks_in = |text: &str| text.lines().filter(|l| l.contains(": block ")).map(str::to_owned).collect::<Vec<_>>();
+    let blocks = blocks_in(&left.stdout);
     assert_eq!(blocks.len(), 4, "{}", left.stdout);
     assert!(blocks[3].contains("block 4 of 500 messages: min ") && blocks[3].contains(", mean "), "{}", blocks[3]);
     // The verdict on a limit is the first line of stdout.
     let left = run(&[&asked[..], &["--fail-if", "max > 1000s"]].concat());
-    assert!(left.stdout.starts_with("PASS") && of(&left.stdout).is_empty(), "{}", left.stdout);
-    assert_eq!(of(&left.stderr).len(), 4, "{}", left.stderr);
+    assert!(left.stdout.starts_with("PASS") && blocks_in(&left.stdout).is_empty(), "{}", left.stdout);
+    assert_eq!(blocks_in(&left.stderr).len(), 4, "{}", left.stderr);
 }
 
 #[test]

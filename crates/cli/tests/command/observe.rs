@@ -78,7 +78,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Quantity, parameters, metrics of the series of a call.
-fn of<'a>(run: &'a Run, call: &str) -> Vec<(Quantity, &'a Parameters, &'a Metrics, &'a Series)> {
+fn calls_of<'a>(run: &'a Run, call: &str) -> Vec<(Quantity, &'a Parameters, &'a Metrics, &'a Series)> {
     let typed = |series: &'a Series| {
         let calls = series.experiment.calls().unwrap();
         (series.quantity, &calls.parameters, &calls.metrics, series)
@@ -99,21 +99,21 @@ fn the_record_has_every_wait_by_function_and_nothing_stays() {
     let latest = late.max_by_key(|series| series.experiment.calls().unwrap().metrics.late_total_ns).unwrap();
     let site = &latest.experiment.calls().unwrap().parameters.site;
     assert!(words.contains(&format!("{} in {site} is ", latest.subject)), "{said}");
-    let sleeps = of(&run, "usleep");
+    let sleeps = calls_of(&run, "usleep");
     let (quantity, parameters, metrics, series) = sleeps[0];
     assert_eq!((sleeps.len(), quantity, series.summary.count), (1, Quantity::Lateness, 20));
     assert_eq!((parameters.program.as_str(), parameters.site.as_str()), ("waits", "waits:sleeps"));
     assert_eq!((metrics.calls, metrics.expired, metrics.asked_p50_ns), (Some(20), Some(20), Some(2_000_000)));
     assert!(series.cpu_ns_per_op.is_some() && !series.rounds.is_empty());
-    let polls = of(&run, "poll");
-    let quantities: Vec<Quantity> = polls.iter().map(|its| its.0).collect();
+    let polls = calls_of(&run, "poll");
+    let quantities: Vec<Quantity> = polls.iter().map(|poll| poll.0).collect();
     assert_eq!(quantities, [Quantity::Lateness, Quantity::Away, Quantity::CallCost]);
     let metrics = polls[0].2;
     assert_eq!(
         (metrics.calls, metrics.nothing, metrics.events, metrics.expired),
         (Some(148), Some(130), Some(13), Some(5))
     );
-    assert_eq!(of(&run, "sched_yield")[0].2.calls, Some(200));
+    assert_eq!(calls_of(&run, "sched_yield")[0].2.calls, Some(200));
     assert_eq!((run.subcommand.as_str(), run.conditions.len(), place.tables()), ("run", 1, 0));
     let json = place.file("run.json");
     let metrics = place.punctual(&["report", json.to_str().unwrap(), "--openmetrics"]).output().unwrap();
@@ -131,7 +131,7 @@ fn functions_are_found_at_fixed_addresses_and_not_without_symbols() {
     {
         compile(&place.program, options).unwrap();
         let run = place.observe(&[], "").1;
-        let site = &of(&run, "usleep")[0].1.site;
+        let site = &calls_of(&run, "usleep")[0].1.site;
         assert_eq!(site == "fixed:sleeps", named, "{options:?}: {site}");
         assert!(site.starts_with(if named { "fixed:" } else { "fixed+0x" }), "{options:?}: {site}");
     }
@@ -143,7 +143,7 @@ fn a_killed_program_leaves_its_counts_and_its_status() {
     for (way, code, calls) in [("kill", 137, 20), ("_exit", 3, 20), ("fork", 0, 80)] {
         let (output, run) = place.observe(&[], way);
         assert_eq!(output.status.code(), Some(code), "{way}");
-        assert_eq!(of(&run, "usleep")[0].2.calls, Some(calls), "{way}");
+        assert_eq!(calls_of(&run, "usleep")[0].2.calls, Some(calls), "{way}");
     }
     assert_eq!(place.tables(), 0);
 }
@@ -258,7 +258,7 @@ fn a_signal_and_sigkill_leave_no_table() {
     assert_eq!(place.tables(), 1);
     send(&child, Signal::TERM);
     assert_eq!(child.wait().unwrap().code(), Some(128 + 15), "as the program");
-    assert_eq!((place.tables(), of(&place.run(), "usleep")[0].2.calls), (0, Some(20)));
+    assert_eq!((place.tables(), calls_of(&place.run(), "usleep")[0].2.calls), (0, Some(20)));
     let mut child = place.observing(&[], "hang").stdout(Stdio::piped()).spawn().unwrap();
     ready(&mut child);
     let program = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
@@ -280,5 +280,5 @@ fn a_program_runs_where_no_table_can_be_made() {
     command.env("XDG_RUNTIME_DIR", "/proc").env("TMPDIR", "/proc");
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{output:?}");
-    assert_eq!(of(&place.run(), "usleep")[0].2.calls, Some(20), "in /dev/shm");
+    assert_eq!(calls_of(&place.run(), "usleep")[0].2.calls, Some(20), "in /dev/shm");
 }

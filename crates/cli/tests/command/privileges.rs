@@ -57,7 +57,7 @@ impl Installed {
 struct Sleeper(Child);
 
 impl Sleeper {
-    fn of(user: u32) -> Self {
+    fn of_user(user: u32) -> Self {
         Self(Command::new("sleep").arg("1000").uid(user).gid(user).spawn().unwrap())
     }
 
@@ -77,7 +77,7 @@ impl Drop for Sleeper {
 fn processes_of_others_are_neither_watched_nor_changed() {
     for capabilities in [HELPFUL, HARMFUL] {
         let Some(installed) = Installed::with(capabilities) else { return };
-        let (others, own) = (Sleeper::of(0), Sleeper::of(NOBODY));
+        let (others, own) = (Sleeper::of_user(0), Sleeper::of_user(NOBODY));
         for more in [&[][..], &["--advise"], &["--thread", "sleep"]] {
             let watch = |pid: &str| {
                 let args = [&["why", "--no-keep", "--duration", "100ms", "--pid", pid], more].concat();

@@ -206,7 +206,8 @@ fn a_limit_on_what_is_measured_is_judged() {
         (&["governor", "boost", "--periods", "5", "--rounds", "1", "--rest", "1ms"], &["as found"]),
     ];
     for (args, subjects) in cases {
-        let limits: Vec<String> = subjects.iter().map(|its| format!("--fail-if=max of {its} > 1000s")).collect();
+        let limits: Vec<String> =
+            subjects.iter().map(|subject| format!("--fail-if=max of {subject} > 1000s")).collect();
         let limits: Vec<&str> = limits.iter().map(String::as_str).collect();
         let run = undisturbed(|_| {
             let (run, left) = measured(&[args, &limits].concat());

@@ -141,7 +141,7 @@ fn the_page_is_written_while_measuring() {
 }
 
 /// A file with this in it, reported; code and words.
-fn of(text: &[u8]) -> (Option<i32>, String) {
+fn refusal_of_file(text: &[u8]) -> (Option<i32>, String) {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();
     let left = report(file.path(), &[]);
@@ -165,7 +165,7 @@ fn files_that_are_no_runs_are_refused_with_words() {
         (&json.replacen("\"mean\": ", "\"mean\": 1e999, \"x\": ", 1).into_bytes(), "number out of range"),
     ];
     for (text, words) in cases {
-        let (code, said) = of(text);
+        let (code, said) = refusal_of_file(text);
         assert_eq!(code, Some(1), "{words}: {said}");
         assert!(said.contains(words), "{words}: {said}");
         assert!(said.len() < 1000, "{said}");

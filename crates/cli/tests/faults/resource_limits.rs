@@ -39,7 +39,7 @@ fn written(scene: &Scene, subject: &Subject, left: &Left) -> Tried {
 }
 
 fn descriptors(subject: &Subject, depth: Depth) -> Tried {
-    let step = depth.of(4, if subject.is_slow() { 6 } else { 1 });
+    let step = depth.choose(4, if subject.is_slow() { 6 } else { 1 });
     for limit in (3..=20).step_by(step) {
         let scene = Scene::new();
         let left = scene.finish(&["prlimit", &format!("--nofile={limit}:{limit}")], &subject.short())?;
@@ -51,7 +51,7 @@ fn descriptors(subject: &Subject, depth: Depth) -> Tried {
 }
 
 fn memory(subject: &Subject, depth: Depth) -> Tried {
-    let more = depth.of(&[8_u64][..], if subject.is_slow() { &[2, 64] } else { &[0, 1, 2, 4, 8, 16, 32, 64, 128] });
+    let more = depth.choose(&[8_u64][..], if subject.is_slow() { &[2, 64] } else { &[0, 1, 2, 4, 8, 16, 32, 64, 128] });
     let kinds = ["as", "data"].map(|kind| (kind, least(kind)));
     for (kind, mib) in kinds.iter().flat_map(|(kind, least)| more.iter().map(move |more| (kind, least + more))) {
         let scene = Scene::new();
@@ -95,7 +95,7 @@ fn locked_memory(subject: &Subject, _: Depth) -> Tried {
 }
 
 fn processes(subject: &Subject, depth: Depth) -> Tried {
-    for limit in 1..=depth.of(2, 4) {
+    for limit in 1..=depth.choose(2, 4) {
         let scene = Scene::new();
         let left = as_nobody(&scene, &subject.short(), &format!("--nproc={limit}"))?;
         scene.nothing_left()?;

@@ -21,7 +21,7 @@ pub(crate) const FAULTS: &[Fault] = &[
 ];
 
 fn killed(subject: &Subject, depth: Depth) -> Tried {
-    let times = depth.of(KILLS.1 / 4, KILLS.0.div_ceil(SUBJECTS.len()));
+    let times = depth.choose(KILLS.1 / 4, KILLS.0.div_ceil(SUBJECTS.len()));
     // A command that measures is somewhere else after a millisecond than after half a second. One that reads is over soon.
     let longest = if subject.kind == Kind::Reads { 40_000 } else { 600_000 };
     for _ in 0..times {

@@ -18,7 +18,7 @@ pub(crate) enum Depth {
 
 impl Depth {
     /// One or the other.
-    pub(crate) fn of<T>(self, quick: T, whole: T) -> T {
+    pub(crate) fn choose<T>(self, quick: T, whole: T) -> T {
         if self == Self::Quick { quick } else { whole }
     }
 }

@@ -118,7 +118,7 @@ mod tests {
             if sched::set_nice(0, -20).is_err() {
                 return None;
             }
-            let family = Family::all_of(std::process::id().cast_signed());
+            let family = Family::so_far(std::process::id().cast_signed());
             let guardian = Guardian::start(&Saved::new().unwrap(), &family, false).unwrap();
             Some(sched::nice(guardian.child.id()).unwrap())
         };

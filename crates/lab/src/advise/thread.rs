@@ -72,7 +72,7 @@ mod tests {
         assert!(thread.lives() && thread.started <= tick());
         assert!(!Thread { started: thread.started + 1, ..thread }.lives(), "another thread of its number");
         assert!(!Thread { process: 1, ..thread }.lives(), "a thread of another process");
-        let family = Family::of(std::process::id().cast_signed());
+        let family = Family::to_come(std::process::id().cast_signed());
         assert!(family.threads().iter().all(|other| other.process != pid), "an elder child");
         child.kill().unwrap();
         while thread.lives() {

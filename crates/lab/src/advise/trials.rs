@@ -105,7 +105,7 @@ impl Advisor {
     /// # Errors
     /// Without memory, or where no process can be started to put things back.
     pub fn open(pid: i32, reach: Reach) -> punctual_linux::Result<Self> {
-        let family = if reach == Reach::Descendants { Family::all_of(pid) } else { Family::of(pid) };
+        let family = if reach == Reach::Descendants { Family::so_far(pid) } else { Family::to_come(pid) };
         let saved = Saved::new()?;
         let unbounded = bound::check(Path::new("/")).err();
         let guardian = Guardian::start(&saved, &family, unbounded.is_none())?;

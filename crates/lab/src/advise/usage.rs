@@ -23,7 +23,7 @@ pub(super) struct Spent {
 impl Usage {
     /// Of these threads, now.
     pub(super) fn now(threads: Vec<Thread>) -> Self {
-        let of = |thread: Thread| Some((thread.tid, (thread, Times::of(thread.tid)?)));
+        let of = |thread: Thread| Some((thread.tid, (thread, Times::read(thread.tid)?)));
         Self { threads: threads.into_iter().filter_map(of).collect(), stolen_ns: stolen_ns() }
     }
 

@@ -196,7 +196,7 @@ pub(crate) struct Times {
 
 impl Times {
     /// The times of a thread so far. `None`: it has ended, or the kernel keeps no account.
-    pub(crate) fn of(tid: i32) -> Option<Self> {
+    pub(crate) fn read(tid: i32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
         let mut fields = text.split_whitespace().map(str::parse);
         Some(Self { cpu_ns: fields.next()?.ok()?, run_delay_ns: fields.next()?.ok()? })
@@ -213,12 +213,12 @@ pub(crate) struct Family {
 
 impl Family {
     /// A process with the descendants that it has already.
-    pub(crate) fn all_of(pid: i32) -> Self {
+    pub(crate) fn so_far(pid: i32) -> Self {
         Self { pid, elder: Vec::new() }
     }
 
     /// A process with its descendants to come.
-    pub(crate) fn of(pid: i32) -> Self {
+    pub(crate) fn to_come(pid: i32) -> Self {
         Self { pid, elder: children(pid) }
     }
 

@@ -165,7 +165,7 @@ impl Account {
     /// Opens the account of a process and of its children to come.
     #[must_use]
     pub fn of_process(pid: i32) -> Self {
-        Self::open(Whose::Process(Family::of(pid)))
+        Self::open(Whose::Process(Family::to_come(pid)))
     }
 
     /// Opens the account of these threads.
@@ -192,7 +192,7 @@ impl Account {
     pub fn look(&mut self) {
         let begin = Instant::now();
         for tid in self.tids() {
-            if let Some(times) = Times::of(tid) {
+            if let Some(times) = Times::read(tid) {
                 self.latest.insert(tid, times);
             }
         }

@@ -43,14 +43,14 @@ impl Observed {
 }
 
 /// The entries of a call.
-fn of(totals: &Totals, call: u8) -> Vec<&Counted> {
+fn entries_of(totals: &Totals, call: u8) -> Vec<&Counted> {
     totals.entries.iter().filter(|entry| entry.call & !LOOKS == call).collect()
 }
 
 /// Sleeps, and how many of them ended late.
 fn sleeps(totals: &Totals) -> (u64, u64) {
-    let all = of(totals, calls::USLEEP);
-    (all.iter().map(|its| its.calls).sum(), all.iter().map(|its| its.late.iter().sum::<u64>()).sum())
+    let all = entries_of(totals, calls::USLEEP);
+    (all.iter().map(|counted| counted.calls).sum(), all.iter().map(|counted| counted.late.iter().sum::<u64>()).sum())
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn every_call_is_counted_by_its_site_and_its_end() {
     let (output, totals) = observed.run("");
     assert_eq!(output.stdout, b"done\n");
     assert_eq!((totals.attached, totals.uncounted), (1, 0));
-    let sleep = of(&totals, calls::USLEEP);
+    let sleep = entries_of(&totals, calls::USLEEP);
     assert_eq!((sleep.len(), sleep[0].calls, sleep[0].ended), (1, 20, [0, 0, 20, 0]));
     assert_eq!(sleep[0].asked_extremes, Some((2_000_000, 2_000_000)));
     assert!(
@@ -72,12 +72,12 @@ fn every_call_is_counted_by_its_site_and_its_end() {
         (sleep[0].program.as_slice(), Path::new(&text(&sleep[0].path))),
         (&b"waits"[..], observed.program.as_path())
     );
-    let polls = of(&totals, calls::POLL);
-    let ended: Vec<[u64; 4]> = polls.iter().map(|its| its.ended).collect();
+    let polls = entries_of(&totals, calls::POLL);
+    let ended: Vec<[u64; 4]> = polls.iter().map(|counted| counted.ended).collect();
     assert_eq!(ended, [[130, 0, 0, 0], [0, 0, 5, 0], [0, 10, 0, 0], [0, 3, 0, 0]], "in the order of the calls");
-    assert!(polls.iter().all(|its| its.path == sleep[0].path && its.offset != sleep[0].offset));
+    assert!(polls.iter().all(|counted| counted.path == sleep[0].path && counted.offset != sleep[0].offset));
     assert_eq!(polls[3].asked_extremes, Some((1_000_000, 1_000_000)));
-    let yields = of(&totals, calls::SCHED_YIELD);
+    let yields = entries_of(&totals, calls::SCHED_YIELD);
     assert_eq!((yields.len(), yields[0].calls, yields[0].let_run_read, yields[0].cpu_read), (1, 200, 4, 4));
     assert!(yields[0].cpu_ns > 0 && polls[3].cpu_ns > 0, "{} {}", yields[0].cpu_ns, polls[3].cpu_ns);
 }
@@ -86,7 +86,7 @@ fn every_call_is_counted_by_its_site_and_its_end() {
 fn a_select_is_a_look_where_its_limit_is_zero() {
     let Some(observed) = Observed::prepare() else { return };
     let (_, totals) = observed.run("selects");
-    let seen: Vec<_> = of(&totals, calls::SELECT)
+    let seen: Vec<_> = entries_of(&totals, calls::SELECT)
         .into_iter()
         .map(|entry| (entry.call & LOOKS != 0, entry.calls, entry.asked_extremes.filter(|asked| asked.1 > 0)))
         .collect();
@@ -98,7 +98,7 @@ fn a_select_is_a_look_where_its_limit_is_zero() {
 fn a_mutex_of_c11_is_found_free_or_its_time_is_over() {
     let Some(observed) = Observed::prepare() else { return };
     let (_, totals) = observed.run("mutexes");
-    let ended: Vec<_> = of(&totals, calls::MTX_TIMEDLOCK).iter().map(|entry| entry.ended).collect();
+    let ended: Vec<_> = entries_of(&totals, calls::MTX_TIMEDLOCK).iter().map(|entry| entry.ended).collect();
     assert_eq!(ended, [[0, 1, 2, 0]]);
 }
 
@@ -124,7 +124,8 @@ fn calls_are_counted_whatever_becomes_of_the_program() {
         assert_eq!((output.status.code(), self::sleeps(&totals)), (code, (slept, slept)), "{way}");
         assert_eq!(totals.attached - before, programs, "{way}");
     }
-    let names: Vec<String> = of(&observed.totals(), calls::USLEEP).iter().map(|its| text(&its.program)).collect();
+    let names: Vec<String> =
+        entries_of(&observed.totals(), calls::USLEEP).iter().map(|counted| text(&counted.program)).collect();
     assert_eq!(names.iter().filter(|name| *name == "waits").count(), 2, "sleeps() and the child of vfork: {names:?}");
 }
 
@@ -134,13 +135,13 @@ fn a_call_that_never_ends_has_begun() {
     let mut child = observed.command("hang").stdout(Stdio::piped()).spawn().unwrap();
     let mut said = [0; 6];
     std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut said).unwrap();
-    while of(&observed.totals(), calls::SLEEP).first().is_none_or(|its| its.calls == 0) {
+    while entries_of(&observed.totals(), calls::SLEEP).first().is_none_or(|counted| counted.calls == 0) {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     child.kill().unwrap();
     child.wait().unwrap();
     let totals = observed.totals();
-    let sleep = of(&totals, calls::SLEEP);
+    let sleep = entries_of(&totals, calls::SLEEP);
     assert_eq!((sleep[0].calls, sleep[0].ended, sleep[0].asked_extremes), (1, [0; 4], None));
 }
 
@@ -156,7 +157,7 @@ fn a_thousand_threads_lose_no_call() {
 fn waits_by_number_are_counted_by_name() {
     let Some(observed) = Observed::prepare() else { return };
     let totals = observed.run("raw").1;
-    let ended = |call| of(&totals, call).iter().map(|its| its.ended).collect::<Vec<_>>();
+    let ended = |call| entries_of(&totals, call).iter().map(|counted| counted.ended).collect::<Vec<_>>();
     assert_eq!(ended(calls::NANOSLEEP), [[0, 0, 4, 0]]);
     assert_eq!(ended(calls::FUTEX), [[0, 0, 4, 0], [0, 1, 0, 0]], "a word that had changed is an event");
 }
@@ -166,7 +167,7 @@ fn timeouts_of_locks_are_late_on_the_clock_of_each() {
     let Some(observed) = Observed::prepare() else { return };
     let totals = observed.run("locks").1;
     for (call, ended) in [(calls::SEM_TIMEDWAIT, [0, 1, 3, 0]), (calls::COND_TIMEDWAIT, [0, 0, 5, 0])] {
-        let all = of(&totals, call);
+        let all = entries_of(&totals, call);
         assert_eq!((all.len(), all[0].ended), (1, ended));
         let (least, most) = all[0].asked_extremes.unwrap();
         // The least is 0 where the time was over. That wait is late from its call on, not from long ago.
@@ -181,7 +182,7 @@ fn a_full_table_counts_what_it_leaves_out() {
     let Some(observed) = Observed::prepare() else { return };
     let (output, totals) = observed.run("sites");
     assert!(output.status.success());
-    let counted: u64 = totals.entries.iter().map(|its| its.calls).sum();
+    let counted: u64 = totals.entries.iter().map(|counted| counted.calls).sum();
     assert_eq!((totals.entries.len(), counted + totals.uncounted), (ENTRIES, 768));
 }
 

@@ -12,7 +12,7 @@ use super::*;
 #[test]
 fn a_remedy_names_the_flags_of_its_command() {
     crate::args::define(crate::command);
-    let named = |command: &str, hint: Hint| Flags::of(command).in_hint(hint).to_string();
+    let named = |command: &str, hint: Hint| Flags::taken_by(command).in_hint(hint).to_string();
     let more = || Hint::from(Ask::MoreTime).and(", ").and(Ask::Samples).and(", or name fewer methods");
     let in_wait = "give more time (--duration), ask for a number of samples (--samples), or name fewer methods";
     assert_eq!(named("wait", more()), in_wait);
@@ -122,7 +122,7 @@ fn notices_name_flags_that_their_command_has() {
     let mut named = 0;
     for (name, command) in commands() {
         for notice in &notices {
-            let said = Flags::of(&name).named(&phrase(notice));
+            let said = Flags::taken_by(&name).named(&phrase(notice));
             let said = format!("{} {}", said.text, said.remedy.unwrap_or_default());
             named += flags(&said).len();
             assert_taken(&name, &command, &said);
@@ -135,7 +135,7 @@ fn notices_name_flags_that_their_command_has() {
 fn remedies_name_flags_that_their_command_has() {
     for (name, command) in commands() {
         for ask in Ask::ALL {
-            assert_taken(&name, &command, &Flags::of(&name).in_hint(ask).to_string());
+            assert_taken(&name, &command, &Flags::taken_by(&name).in_hint(ask).to_string());
         }
     }
 }

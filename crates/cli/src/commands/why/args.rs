@@ -114,6 +114,6 @@ pub(super) fn session(stop: Stop, observer: &mut dyn Observer) -> Session<'_> {
 pub(super) fn close(mut session: Session<'_>, causes: Causes, wanted: &OutputArgs, outputs: Outputs) -> bool {
     session.set_causes(causes);
     let mut run = session.close();
-    Flags::of(NAME).name_in(&mut run);
+    Flags::taken_by(NAME).name_in(&mut run);
     deliver(&run, wanted, outputs)
 }

@@ -41,7 +41,7 @@ impl Sleeper {
         let saved = Saved::new().unwrap();
         saved.begin(Condition::CPU);
         let slot = saved.save(&thread, &words(&before)).unwrap();
-        Some(Self { process, thread, saved, family: Family::all_of(pid), before, set, slot })
+        Some(Self { process, thread, saved, family: Family::so_far(pid), before, set, slot })
     }
 
     fn now(&self) -> ThreadState {
@@ -121,7 +121,7 @@ fn what_the_program_changes_meanwhile_is_its_own() {
     let process = Command::new("sleep").arg("1000").spawn().unwrap();
     let pid = process.id().cast_signed();
     let thread = Thread::find(pid, pid).unwrap();
-    let (saved, family) = (Saved::new().unwrap(), Family::all_of(pid));
+    let (saved, family) = (Saved::new().unwrap(), Family::so_far(pid));
     let before = ThreadState::read(Condition::SLICE, pid).unwrap();
     saved.begin(Condition::SLICE);
     let slot = saved.save(&thread, &words(&before)).unwrap();

@@ -135,7 +135,7 @@ impl Family for Fits {
 
     fn report(&self, _: usize, measured: &Measured<'_, Rounds>) -> Report {
         let rounds = measured.extra;
-        let of = |figure, tally: &SeriesTally, samples, metrics| {
+        let series_of = |figure, tally: &SeriesTally, samples, metrics| {
             let experiment = self.0.experiment(Parameters { figure, asked_ns: None }, metrics);
             // An operation is a fit: its use of the CPU is that of many sleeps.
             let series = measured.series(tally, Quantity::Overshoot, experiment).without_use();
@@ -146,8 +146,8 @@ impl Family for Fits {
         tally.add_samples((0, 0), &mut Recorder::new(), costs.iter().copied());
         let adds = rounds.samples(|fit| fit.sleep_adds_ns);
         Report::with_series(vec![
-            of(Figure::SleepAdds, measured.tally, adds, rounds.metrics()),
-            of(Figure::ClockCosts, &tally, costs, Metrics::default()),
+            series_of(Figure::SleepAdds, measured.tally, adds, rounds.metrics()),
+            series_of(Figure::ClockCosts, &tally, costs, Metrics::default()),
         ])
     }
 }
@@ -302,8 +302,8 @@ mod tests {
         let figures = |adds_ns| -> Vec<_> {
             let proofs = Proofs::new(plan(), &[rounds(adds_ns)]);
             let turns = vec![vec![60_000.0, 60_004.0]; proofs.cells()];
-            let of = |cell| made_up_report(&proofs, cell, &[-3], &turns).series.remove(0);
-            (0..proofs.cells()).map(of).map(|series| series.experiment.calibrate().unwrap().clone()).collect()
+            let series_of = |cell| made_up_report(&proofs, cell, &[-3], &turns).series.remove(0);
+            (0..proofs.cells()).map(series_of).map(|series| series.experiment.calibrate().unwrap().clone()).collect()
         };
         let all = figures(60_000.0);
         let names: Vec<_> = all.iter().map(|typed| typed.parameters.figure).collect();

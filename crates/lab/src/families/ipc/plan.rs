@@ -160,8 +160,8 @@ impl Plan {
     /// The pairs of different CPUs with this relation that messages pass between, each once.
     #[must_use]
     pub fn pairs(&self, relation: Relation) -> Vec<(usize, usize)> {
-        let of = |cell: &Cell| cell.place.sender.zip(cell.place.receiver).map(|(a, b)| (a.min(b), a.max(b)));
-        let pairs: BTreeSet<_> = self.cells.iter().filter_map(of).filter(|(a, b)| a != b).collect();
+        let ends = |cell: &Cell| cell.place.sender.zip(cell.place.receiver).map(|(a, b)| (a.min(b), a.max(b)));
+        let pairs: BTreeSet<_> = self.cells.iter().filter_map(ends).filter(|(a, b)| a != b).collect();
         pairs.into_iter().filter(|(a, b)| self.topology.relation(*a, *b) == relation).collect()
     }
 }

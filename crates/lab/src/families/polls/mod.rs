@@ -94,14 +94,19 @@ impl Family for Plan {
     }
 
     fn report(&self, cell: usize, measured: &Measured<'_, Extra>) -> Report {
-        let of = |metrics| Experiment::Polls(Typed { parameters: parameters(self, &self.cells[cell]), metrics });
+        let experiment =
+            |metrics| Experiment::Polls(Typed { parameters: parameters(self, &self.cells[cell]), metrics });
         let extra = measured.extra;
-        let mut one_way = measured.series(measured.tally, Quantity::OneWay, of(metrics(extra)));
+        let mut one_way = measured.series(measured.tally, Quantity::OneWay, experiment(metrics(extra)));
         let shares = one_way.rounds.iter_mut().zip(&extra.shares);
         shares.for_each(|(round, share)| round.competitor_cpu_share = *share);
         let mut series = vec![one_way];
         if extra.round_trips.count() > 0 {
-            series.push(measured.series(&extra.round_trips, Quantity::RoundTrip, of(polls::Metrics::default())));
+            series.push(measured.series(
+                &extra.round_trips,
+                Quantity::RoundTrip,
+                experiment(polls::Metrics::default()),
+            ));
         }
         Report::with_series(series)
     }

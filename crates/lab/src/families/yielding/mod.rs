@@ -97,17 +97,17 @@ impl Family for Plan {
     }
 
     fn report(&self, cell: usize, measured: &Measured<'_, Extra>) -> Report {
-        let of = |metrics| Experiment::Yield(Typed { parameters: self.parameters(cell), metrics });
+        let experiment = |metrics| Experiment::Yield(Typed { parameters: self.parameters(cell), metrics });
         let extra = measured.extra;
         let metrics = metrics(self.cells[cell].competitors, extra, &self.observed[self.cells[cell].method]);
-        let mut calls = measured.series(measured.tally, Quantity::CallCost, of(metrics));
+        let mut calls = measured.series(measured.tally, Quantity::CallCost, experiment(metrics));
         if self.cells[cell].competitors > 0 {
             let shares = calls.rounds.iter_mut().zip(&extra.shares);
             shares.for_each(|(round, share)| round.competitor_cpu_share = *share);
         }
         let mut series = vec![calls];
         if extra.away.count() > 0 {
-            series.push(measured.series(&extra.away, Quantity::Away, of(yielding::Metrics::default())));
+            series.push(measured.series(&extra.away, Quantity::Away, experiment(yielding::Metrics::default())));
         }
         Report::with_series(series)
     }

@@ -30,8 +30,8 @@ impl Times {
         let [before, now] = extremes;
         Self {
             buckets: after.iter().enumerate().filter_map(more).collect(),
-            least: now.map(|its| its.0).filter(|least| before.is_none_or(|before| *least < before.0)),
-            most: now.map(|its| its.1).filter(|most| before.is_none_or(|before| *most > before.1)),
+            least: now.map(|extremes| extremes.0).filter(|least| before.is_none_or(|before| *least < before.0)),
+            most: now.map(|extremes| extremes.1).filter(|most| before.is_none_or(|before| *most > before.1)),
             bounds: now,
         }
     }
@@ -102,17 +102,17 @@ impl Delta {
             Times::between(of(before), of(after), [extremes(before), extremes(after)])
         };
         Self {
-            calls: less(|its| its.calls),
+            calls: less(|counts| counts.calls),
             ended: std::array::from_fn(|how| after.ended[how].saturating_sub(before.ended[how]).min(MOST)),
-            waited_ns: less(|its| its.waited_ns),
-            late_total_ns: less(|its| its.late_sum_ns),
-            late: times(|its| &its.late, |its| its.late_extremes),
-            took: times(|its| &its.took, |its| its.took_extremes),
-            asked: times(|its| &its.asked, |its| its.asked_extremes),
-            cpu_ns: less(|its| its.cpu_ns),
-            cpu_read: less(|its| its.cpu_read),
-            let_run: less(|its| its.let_run),
-            let_run_read: less(|its| its.let_run_read),
+            waited_ns: less(|counts| counts.waited_ns),
+            late_total_ns: less(|counts| counts.late_sum_ns),
+            late: times(|counts| &counts.late, |counts| counts.late_extremes),
+            took: times(|counts| &counts.took, |counts| counts.took_extremes),
+            asked: times(|counts| &counts.asked, |counts| counts.asked_extremes),
+            cpu_ns: less(|counts| counts.cpu_ns),
+            cpu_read: less(|counts| counts.cpu_read),
+            let_run: less(|counts| counts.let_run),
+            let_run_read: less(|counts| counts.let_run_read),
         }
     }
 

@@ -141,7 +141,7 @@ impl Watching<'_> {
         series.into_iter().for_each(|series| self.session.add_series(series));
         notices(&program, took, exit, &totals).into_iter().for_each(|text| self.session.notice(Notice::Other { text }));
         let mut run = self.session.close();
-        Flags::of(NAME).name_in(&mut run);
+        Flags::taken_by(NAME).name_in(&mut run);
         run.limits.clone_from(&self.wanted.fail_if);
         judged(&run, &self.wanted, self.outputs, exit)
     }

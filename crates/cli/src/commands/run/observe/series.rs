@@ -87,7 +87,7 @@ fn series(key: &Key, site: &Site, rounds: &[Round], conditions: &str, recorder: 
         }
         let parameters = Parameters { program: key.program.clone(), site: key.site.clone() };
         let metrics = if all.is_empty() { metrics(&waits, &looks) } else { Metrics::default() };
-        let its = tally.to_series(SeriesId {
+        let series = tally.to_series(SeriesId {
             experiment: Experiment::Calls(Typed { parameters, metrics }),
             subject: key.call.to_owned(),
             about: About { call: Some(format!("{}()", key.call)), ..About::default() },
@@ -96,7 +96,7 @@ fn series(key: &Key, site: &Site, rounds: &[Round], conditions: &str, recorder: 
         });
         // A round may lack a reading of CPU time.
         let kind = if quantity == Quantity::CallCost { &looks } else { &waits };
-        all.push(Series { cpu_ns_per_op: kind.cpu_ns_per_call(), ..its });
+        all.push(Series { cpu_ns_per_op: kind.cpu_ns_per_call(), ..series });
     }
     all
 }
@@ -106,13 +106,13 @@ fn all_rounds(number: usize) -> u32 {
 }
 
 fn metrics(waits: &Delta, looks: &Delta) -> Metrics {
-    let both = |of: fn(&Delta) -> u64| Some(of(waits).saturating_add(of(looks)));
+    let both = |count: fn(&Delta) -> u64| Some(count(waits).saturating_add(count(looks)));
     Metrics {
-        calls: both(|its| its.calls),
-        nothing: both(|its| its.ended[0]),
-        events: both(|its| its.ended[1]),
-        expired: both(|its| its.ended[2]),
-        failed: both(|its| its.ended[3]),
+        calls: both(|counts| counts.calls),
+        nothing: both(|counts| counts.ended[0]),
+        events: both(|counts| counts.ended[1]),
+        expired: both(|counts| counts.ended[2]),
+        failed: both(|counts| counts.ended[3]),
         asked_p50_ns: waits.asked_p50_ns().and_then(|ns| i64::try_from(ns).ok()),
         late_total_ns: Some(waits.late_total_ns),
         waited_ns: Some(waits.waited_ns),
