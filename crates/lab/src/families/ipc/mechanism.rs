@@ -333,7 +333,7 @@ impl Waiter {
 
 /// The refusal of one more open file.
 pub(super) fn no_file(error: &linux::Error) -> Unavailable {
-    refused(error, &format!("too many open files? the limit here is {} (ulimit -n)", open_files()))
+    refused(error, format!("too many open files? the limit here is {} (ulimit -n)", open_files()))
 }
 
 /// Number of files that may be open, for error messages.

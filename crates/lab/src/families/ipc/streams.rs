@@ -65,7 +65,7 @@ fn udp_limit() -> Limit {
 }
 
 fn no_pipe(error: &linux::Error) -> Unavailable {
-    refused(error, &format!("too many open files or pipe pages? open files: {}", open_files()))
+    refused(error, format!("too many open files or pipe pages? open files: {}", open_files()))
 }
 
 fn pair(asked: &Asked<'_>) -> Result<(OwnedFd, OwnedFd), Unavailable> {
