@@ -1,5 +1,6 @@
-//! [`Frequency`]: what the frequency conditions share. One guard holds the settings, on the policies of the requested CPUs, or on
-//! all.
+//! The settings of CPU frequency as conditions: the lowest and the highest frequency allowed (`scaling_min_freq`,
+//! `scaling_max_freq`), the energy-performance preference of processors that choose their frequency themselves, and the governor.
+//! Each is a [`FrequencyCondition`]. One guard holds the settings, on the policies of the requested CPUs, or on all.
 
 use std::cell::{LazyCell, RefCell};
 use std::collections::BTreeSet;
@@ -8,15 +9,14 @@ use std::time::Duration;
 
 use rustix::fs::{Access, access};
 
-use super::condition::{Applying, Definition, Held, Probe, Scope, Target};
+use super::condition::{Applying, Condition, Definition, Held, Probe, Scope, Target};
 use super::cpu;
 use super::reason::Reason;
+use super::set::Conditions;
 use super::surroundings::Surroundings;
-use super::value::{Frequency as FrequencyLimit, Value};
+use super::value::{Frequency, Value};
 use crate::cpu_set::CpuSet;
-pub(super) use crate::cpufreq::FREQUENCY;
-use crate::cpufreq::{Attribute, Error, GovernorGuard};
-use crate::cpufreq::{format_frequency, parse_frequency};
+use crate::cpufreq::{Attribute, Error, FREQUENCY, GovernorGuard, format_frequency, parse_frequency};
 use crate::need::Need;
 use crate::restore::{LockWait, NotRestored};
 
@@ -25,14 +25,14 @@ const PATIENCE: LockWait = LockWait::AtMost(Duration::from_secs(2));
 
 /// A setting of CPU frequency, as a condition.
 #[derive(Debug)]
-pub(super) struct Frequency {
-    pub(super) name: &'static str,
-    pub(super) attribute: Attribute,
+struct FrequencyCondition {
+    name: &'static str,
+    attribute: Attribute,
     /// [`Definition::parse`].
-    pub(super) parse: fn(&str) -> Result<Value, String>,
+    parse: fn(&str) -> Result<Value, String>,
 }
 
-impl Definition for Frequency {
+impl Definition for FrequencyCondition {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -56,8 +56,8 @@ impl Definition for Frequency {
             let all: Vec<u64> = shown.iter().filter_map(|khz| khz.parse().ok()).collect();
             match all[..] {
                 [] => None,
-                [khz] => Some(FrequencyLimit::Khz(khz)),
-                _ => Some(FrequencyLimit::Mixed(all)),
+                [khz] => Some(Frequency::Khz(khz)),
+                _ => Some(Frequency::Mixed(all)),
             }
         };
         let names = || shown.iter().cloned().collect::<Vec<_>>().join("/");
@@ -117,8 +117,8 @@ pub(super) fn apply(
 }
 
 /// A limit from its text form.
-pub(super) fn limit(typed: &str) -> Result<FrequencyLimit, String> {
-    parse_frequency(typed).map(FrequencyLimit::Khz).ok_or_else(|| format!("expected {FREQUENCY}"))
+fn parse_limit(typed: &str) -> Result<Frequency, String> {
+    parse_frequency(typed).map(Frequency::Khz).ok_or_else(|| format!("expected {FREQUENCY}"))
 }
 
 /// One applied setting. Undoing the last one of a guard restores all of them, because they depend on each other.
@@ -151,5 +151,113 @@ impl Held for FrequencySetting {
 
     fn undo(self: Box<Self>) -> Vec<NotRestored> {
         Rc::into_inner(self.guard).map(|guard| guard.into_inner().restore()).unwrap_or_default()
+    }
+}
+
+static MIN_FREQUENCY: FrequencyCondition = FrequencyCondition {
+    name: "min-frequency",
+    attribute: Attribute::MinFrequency,
+    parse: |typed| match (typed, parse_limit(typed)) {
+        ("max", _) => Ok(Value::MinFrequency(Frequency::Highest)),
+        (_, Ok(limit)) => Ok(Value::MinFrequency(limit)),
+        (_, Err(_)) => Err(format!("expected max, or {FREQUENCY}")),
+    },
+};
+
+impl Condition {
+    /// `min-frequency`.
+    pub const MIN_FREQUENCY: Self = Self::of(&MIN_FREQUENCY);
+}
+
+impl Conditions {
+    /// Requests a lowest frequency, in kHz.
+    #[must_use]
+    pub fn min_frequency_khz(self, khz: u64) -> Self {
+        self.with(Value::MinFrequency(Frequency::Khz(khz)))
+    }
+
+    /// Requests the highest allowed frequency as the lowest one.
+    #[must_use]
+    pub fn min_frequency_at_max(self) -> Self {
+        self.with(Value::MinFrequency(Frequency::Highest))
+    }
+}
+
+static MAX_FREQUENCY: FrequencyCondition = FrequencyCondition {
+    name: "max-frequency",
+    attribute: Attribute::MaxFrequency,
+    parse: |typed| parse_limit(typed).map(Value::MaxFrequency),
+};
+
+impl Condition {
+    /// `max-frequency`.
+    pub const MAX_FREQUENCY: Self = Self::of(&MAX_FREQUENCY);
+}
+
+impl Conditions {
+    /// Requests a highest frequency, in kHz.
+    #[must_use]
+    pub fn max_frequency_khz(self, khz: u64) -> Self {
+        self.with(Value::MaxFrequency(Frequency::Khz(khz)))
+    }
+}
+
+static EPP: FrequencyCondition = FrequencyCondition {
+    name: "epp",
+    attribute: Attribute::Preference,
+    parse: |typed| {
+        let preference = typed.trim();
+        let wanted = || "expected a name, or an integer from 0 to 255 (example: balance_performance)".to_owned();
+        let is_number = preference.bytes().all(|byte| byte.is_ascii_digit());
+        let fits = if is_number { preference.parse::<u8>().is_ok() } else { Attribute::Preference.accepts(preference) };
+        fits.then(|| Value::Epp(preference.to_owned())).ok_or_else(wanted)
+    },
+};
+
+impl Condition {
+    /// `epp`.
+    pub const EPP: Self = Self::of(&EPP);
+}
+
+impl Conditions {
+    /// Requests an energy-performance preference: a word that the policy offers, or 0 (performance) to 255 (energy).
+    #[must_use]
+    pub fn epp(self, preference: impl Into<String>) -> Self {
+        self.with(Value::Epp(preference.into()))
+    }
+
+    /// The preference of the policies of the thread's CPUs; several are separated by `/`.
+    #[must_use]
+    pub fn get_epp(&self) -> Option<&str> {
+        if let Value::Epp(preference) = self.value(Condition::EPP)? { Some(preference) } else { None }
+    }
+}
+
+static GOVERNOR: FrequencyCondition = FrequencyCondition {
+    name: "governor",
+    attribute: Attribute::Governor,
+    parse: |typed| {
+        let name = typed.trim();
+        let wanted = || "expected a name of lower-case letters, digits, - and _ (example: performance)".to_owned();
+        Attribute::Governor.accepts(name).then(|| Value::Governor(name.to_owned())).ok_or_else(wanted)
+    },
+};
+
+impl Condition {
+    /// `governor`.
+    pub const GOVERNOR: Self = Self::of(&GOVERNOR);
+}
+
+impl Conditions {
+    /// Requests a CPU frequency governor, on the policies of the requested CPUs, or on all.
+    #[must_use]
+    pub fn governor(self, name: impl Into<String>) -> Self {
+        self.with(Value::Governor(name.into()))
+    }
+
+    /// The governor of the policies of the thread's CPUs; several are separated by `/`.
+    #[must_use]
+    pub fn get_governor(&self) -> Option<&str> {
+        if let Value::Governor(name) = self.value(Condition::GOVERNOR)? { Some(name) } else { None }
     }
 }

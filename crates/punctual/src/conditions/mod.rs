@@ -23,14 +23,10 @@
 mod condition;
 mod cpu;
 mod dma_latency;
-mod epp;
 mod frequency;
-mod governor;
 mod guard;
 mod irqs_away;
 mod lock_memory;
-mod max_frequency;
-mod min_frequency;
 mod nice;
 mod policy;
 mod privilege;
