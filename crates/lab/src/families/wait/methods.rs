@@ -81,9 +81,9 @@ pub fn names(calls: &[SystemCall]) -> Vec<&str> {
 
 const LIBRARY: Method = Method {
     system_calls: &["clock_nanosleep", "clock_nanosleep_time64"],
-    // The first wait sets the timer slack. The sleeper learns a sleep's cost from the thread's CPU clock, a system
-    // call.
-    also: &["prctl", "clock_gettime"],
+    // The first wait sets the timer slack. The sleeper learns a sleep's cost from the thread's CPU clock, a system call,
+    // and reads the kernel's account of the thread. A debug build checks a descriptor before it closes it.
+    also: &["prctl", "clock_gettime", "openat", "read", "close", "fcntl", "fcntl64"],
     absolute: true,
     ..Method::unnamed(Kind::Library)
 };
