@@ -4,19 +4,20 @@
 #[must_use]
 pub fn matches(pattern: &str, name: &[u8]) -> bool {
     let pattern = pattern.as_bytes();
-    let (mut at, mut of) = (0, 0);
-    // Where to go on after one byte more for the last star.
+    // What is compared next: of the pattern, and of the name.
+    let (mut at, mut next) = (0, 0);
+    // Where both go on if the last star has to take one byte more.
     let mut again = None;
-    while of < name.len() {
+    while next < name.len() {
         match pattern.get(at) {
             Some(b'*') => {
-                again = Some((at + 1, of + 1));
+                again = Some((at + 1, next + 1));
                 at += 1;
             }
-            Some(byte) if *byte == b'?' || *byte == name[of] => (at, of) = (at + 1, of + 1),
+            Some(byte) if *byte == b'?' || *byte == name[next] => (at, next) = (at + 1, next + 1),
             _ => {
-                let Some((after, next)) = again else { return false };
-                (at, of, again) = (after, next, Some((after, next + 1)));
+                let Some((after_star, resumed)) = again else { return false };
+                (at, next, again) = (after_star, resumed, Some((after_star, resumed + 1)));
             }
         }
     }

@@ -15,11 +15,11 @@ pub(crate) use conditions::{ProgramConditions, check};
 pub(crate) use flags::Flags;
 pub(crate) use measure::{MeasureArgs, OutputArgs, WatchArgs};
 
-/// Makes the definition of the whole command line. It is made of the commands, and what they say of flags depends on it. So it is stated
-/// here when it is first made.
+/// Makes the definition of the whole command line. The commands make it and are above this module, whose messages name their flags: so
+/// it is handed down at the start.
 static DEFINITION: OnceLock<fn() -> Command> = OnceLock::new();
 
-/// States how the definition of the command line is made.
+/// Hands down how the definition of the command line is made.
 pub(crate) fn define(make: fn() -> Command) {
     DEFINITION.get_or_init(|| make);
 }

@@ -204,7 +204,10 @@ impl Request {
     /// Refuses an amount of zero.
     pub(crate) fn check(&self) -> Result<(), PlanError> {
         at_least_one(Input::Rounds, self.rounds)?;
-        at_least_one(Input::Samples, u32::from(self.amount != Amount::Samples(0)))
+        match self.amount {
+            Amount::Samples(samples) => at_least_one(Input::Samples, u32::try_from(samples).unwrap_or(u32::MAX)),
+            Amount::Time(_) => Ok(()),
+        }
     }
 
     /// Refuses a number of samples that would take too long.

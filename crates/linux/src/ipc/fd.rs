@@ -50,7 +50,7 @@ pub fn wait_readable(fd: BorrowedFd<'_>, timeout_ms: i32) -> Result<bool> {
 }
 
 /// Buffers whose pages a pipe may refer to, used round-robin. The reader must have read a buffer before it is written again. One more
-/// buffer than the pipe's slots ensures that.
+/// buffer than messages that the pipe holds ensures that.
 #[derive(Debug)]
 pub struct Buffers {
     memory: Arc<Region>,
@@ -80,6 +80,7 @@ impl Buffers {
     pub fn new(pipe: BorrowedFd<'_>, bytes: usize) -> Result<Self> {
         let stride = bytes.next_multiple_of(page()).max(page());
         let slots = pipe_bytes(pipe)? / page();
+        // The messages that fill the slots, the one that is written meanwhile, and one to spare.
         let count = slots.div_ceil(stride / page()) + 2;
         let memory = Arc::new(Region::anonymous(stride * count)?);
         Ok(Self { memory, stride, count, next: 0, filled: 0 })

@@ -22,6 +22,7 @@ extern "C" fn start() {
         slack::lower();
     }
     if let Some(rules) = settings::rules() {
+        // The first look applies what the rules say of this thread's scheduling.
         threads::rules_of(rules);
         symbols::prepare();
     }
