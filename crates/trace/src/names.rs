@@ -5,6 +5,8 @@ use std::fs::read_to_string;
 use std::io::{BufRead as _, BufReader};
 use std::sync::{Mutex, PoisonError};
 
+use punctual_record::CulpritPolicy;
+
 use crate::event::Name;
 
 /// The softirqs in the order of include/linux/interrupt.h, as in /proc/softirqs.
@@ -97,12 +99,12 @@ pub(crate) fn thread(tid: i32) -> Option<(Name, i32)> {
 }
 
 /// The policy and priority that a kernel priority stands for; none for SCHED_OTHER at nice 0.
-pub(crate) fn policy(prio: i32) -> Option<String> {
+pub(crate) fn policy(prio: i32) -> Option<CulpritPolicy> {
     match prio {
-        ..0 => Some("SCHED_DEADLINE".to_owned()),
-        0..100 => Some(format!("real-time {}", 99 - prio)),
+        ..0 => Some(CulpritPolicy::Deadline),
+        0..100 => Some(CulpritPolicy::RealTime(99 - prio)),
         120 => None,
-        nice => Some(format!("nice {}", nice - 120)),
+        nice => Some(CulpritPolicy::Nice(nice - 120)),
     }
 }
 
@@ -112,9 +114,13 @@ mod tests {
 
     #[test]
     fn priorities_are_those_of_the_man_page() {
-        assert_eq!(policy(59).unwrap(), "real-time 40");
-        assert_eq!(policy(-1).unwrap(), "SCHED_DEADLINE");
-        assert_eq!((policy(120), policy(139).unwrap().as_str()), (None, "nice 19"));
+        assert_eq!(policy(59).unwrap().to_string(), "real-time 40");
+        assert_eq!(policy(-1).unwrap().to_string(), "SCHED_DEADLINE");
+        assert_eq!((policy(120), policy(139)), (None, Some(CulpritPolicy::Nice(19))));
+        for prio in [-1, 59, 139] {
+            let culprit = format!("a (b) ({})", policy(prio).unwrap());
+            assert_eq!(CulpritPolicy::in_name(&culprit), policy(prio), "{culprit}");
+        }
         assert_eq!((softirq(3).as_str(), softirq(77).as_str()), ("NET_RX", "softirq 77"));
     }
 

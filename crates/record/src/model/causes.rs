@@ -1,5 +1,7 @@
 //! Why threads woke up late: the lateness of each wake-up, cut into parts with a cause each.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -109,20 +111,53 @@ pub struct Unseen {
 }
 
 impl Unseen {
-    /// What, and why.
-    #[must_use]
-    pub fn parts(&self) -> (&str, &str) {
-        match (self.what.as_str(), self.why.as_str()) {
-            ("", both) | (both, "") => both.split_once(": ").unwrap_or(("", both)),
-            parts => parts,
-        }
-    }
-
-    /// Both in one text.
+    /// What, and why, in one text.
     #[must_use]
     pub fn text(&self) -> String {
-        let (what, why) = self.parts();
-        if what.is_empty() { why.to_owned() } else { format!("{what}: {why}") }
+        [self.what.as_str(), self.why.as_str()]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(": ")
+    }
+}
+
+/// The policy of a thread that was in the way, unless it is SCHED_OTHER at nice 0. The name of a culprit ends with it, in parentheses:
+/// `irq/24 (real-time 50)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CulpritPolicy {
+    /// SCHED_DEADLINE.
+    Deadline,
+    /// SCHED_FIFO or SCHED_RR, with the priority.
+    RealTime(i32),
+    /// Another nice value.
+    Nice(i32),
+}
+
+impl CulpritPolicy {
+    /// The policy in the name of a culprit.
+    #[must_use]
+    pub fn in_name(culprit: &str) -> Option<Self> {
+        let shown = culprit.strip_suffix(')')?.rsplit_once(" (")?.1;
+        let number = |kind: &str| shown.strip_prefix(kind)?.strip_prefix(' ')?.parse().ok();
+        match shown {
+            DEADLINE => Some(Self::Deadline),
+            _ => number(REAL_TIME).map(Self::RealTime).or_else(|| number(NICENESS).map(Self::Nice)),
+        }
+    }
+}
+
+const DEADLINE: &str = "SCHED_DEADLINE";
+const REAL_TIME: &str = "real-time";
+const NICENESS: &str = "nice";
+
+impl fmt::Display for CulpritPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deadline => f.write_str(DEADLINE),
+            Self::RealTime(priority) => write!(f, "{REAL_TIME} {priority}"),
+            Self::Nice(nice) => write!(f, "{NICENESS} {nice}"),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use punctual_record::remedy::{self, Policy, Value};
-use punctual_record::{Cause, Host};
+use punctual_record::{Cause, CulpritPolicy, Host};
 
 use super::phrase::Why;
 
@@ -61,13 +61,11 @@ const HIGHER: Remedy = Remedy::new(
     "punctual run --policy fifo:PRIO -- PROGRAM\npunctual run --cpu CPU -- PROGRAM",
 );
 
-/// Culprits carry their policy, where it is not the usual one: `irq/24 (real-time 50)`.
 fn thread(culprit: Option<&str>) -> Remedy {
-    let is = |policy: &str| culprit.is_some_and(|name| name.contains(policy));
-    match (is("(SCHED_DEADLINE"), is("(real-time ")) {
-        (true, _) => ANOTHER_CPU,
-        (_, true) => HIGHER,
-        _ => first(),
+    match culprit.and_then(CulpritPolicy::in_name) {
+        Some(CulpritPolicy::Deadline) => ANOTHER_CPU,
+        Some(CulpritPolicy::RealTime(_)) => HIGHER,
+        Some(CulpritPolicy::Nice(_)) | None => first(),
     }
 }
 

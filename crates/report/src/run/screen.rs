@@ -170,8 +170,10 @@ fn untried(run: &Run) -> Vec<Untried> {
         ))
     };
     let causes = causes::refused(run).map(|refused| {
-        let (what, why) = refused.parts();
-        Untried::of(sanitize(what), &sanitize(why), refused.remedy.as_deref().map(sanitize).as_deref())
+        // Older files have the reason alone.
+        let what = Some(sanitize(&refused.what)).filter(|what| !what.is_empty());
+        let what = what.unwrap_or_else(|| "causes of late wake-ups".to_owned());
+        Untried::of(what, &sanitize(&refused.why), refused.remedy.as_deref().map(sanitize).as_deref())
     });
     let mut said: Vec<Untried> =
         run.notices.iter().filter_map(said).chain(causes).chain(trials::untried(run)).collect();
