@@ -30,8 +30,8 @@ fn values() -> Vec<Value> {
         Value::Policy(Policy::Deadline { runtime: MS(1), deadline: MS(10), period: MS(10) }),
         Value::Nice(5),
         Value::Nice(-5),
-        Value::Cpu(CpuSet::of([0])),
-        Value::Cpu(CpuSet::of([0, 1])),
+        Value::Cpu(CpuSet::from_iter([0])),
+        Value::Cpu(CpuSet::from_iter([0, 1])),
         Value::TimerSlack(Duration::from_nanos(1)),
         Value::Slice(Duration::from_micros(100)),
         Value::LockMemory(true),
@@ -91,7 +91,7 @@ fn assert_holds(value: &Value, tid: i32, how: &str) {
             }
         }
         Value::Nice(_) => Value::Nice(sched::nice(tid).unwrap()),
-        Value::Cpu(_) => Value::Cpu(CpuSet::of(sched::affinity(tid).unwrap())),
+        Value::Cpu(_) => Value::Cpu(CpuSet::from_iter(sched::affinity(tid).unwrap())),
         Value::TimerSlack(_) => {
             Value::TimerSlack(Duration::from_nanos(file(format!("/proc/{tid}/timerslack_ns")).parse().unwrap()))
         }
@@ -163,7 +163,7 @@ fn every_line_of_c_compiles_and_has_its_effect() {
     }
     let folder = tempfile::tempdir().unwrap();
     for value in values() {
-        let Some(code) = Remedy::of(&value).code.c else { continue };
+        let Some(code) = Remedy::for_value(&value).code.c else { continue };
         let (top, body): (Vec<&str>, Vec<&str>) = code.lines().partition(|line| line.starts_with('#'));
         let source = format!(
             "{}\n#include <stdio.h>\n#include <unistd.h>\nint main(void) {{\n{}\nprintf(\"%d\\n\", (int) getpid());\n\
@@ -192,7 +192,7 @@ fn every_line_of_python_has_its_effect() {
         return punctual_testing::skip("python3 is missing");
     }
     for value in values() {
-        let Some(code) = Remedy::of(&value).code.python else { continue };
+        let Some(code) = Remedy::for_value(&value).code.python else { continue };
         if is_here(&value) {
             let script = format!("{code}\nimport os, time\nprint(os.getpid(), flush=True)\ntime.sleep(1000)\n");
             let running = Waiting::start(Command::new("python3").args(["-c", &script]), &script);
@@ -208,7 +208,7 @@ fn every_line_of_the_shell_has_its_effect() {
     }
     let folder = tempfile::tempdir().unwrap();
     for value in values() {
-        let Some(line) = Remedy::of(&value).code.shell else { continue };
+        let Some(line) = Remedy::for_value(&value).code.shell else { continue };
         if is_here(&value) {
             let before = interrupts_of_cpu_1();
             let mut command = shell(folder.path(), &line);
@@ -237,7 +237,7 @@ fn every_line_for_a_running_thread_has_its_effect() {
     }
     let folder = tempfile::tempdir().unwrap();
     for value in values() {
-        let Some(line) = Remedy::of(&value).running else { continue };
+        let Some(line) = Remedy::for_value(&value).running else { continue };
         if is_here(&value) {
             let running = Waiting::start(&mut shell(folder.path(), "exec PROGRAM"), "PROGRAM");
             let line = line.replace("TID", &running.pid.to_string());
@@ -290,11 +290,11 @@ fn every_line_of_rust_compiles_and_has_its_effect() {
         Value::Nice(-5) => {
             let punctual::Applied { guard, refused } = punctual::Conditions::new().nice(-5).apply();
         }
-        Value::Cpu(CpuSet::of([0])) => {
-            let punctual::Applied { guard, refused } = punctual::Conditions::new().cpus(&punctual::CpuSet::of([0])).apply();
+        Value::Cpu(CpuSet::from_iter([0])) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().cpus(&punctual::CpuSet::from_iter([0])).apply();
         }
-        Value::Cpu(CpuSet::of([0, 1])) => {
-            let punctual::Applied { guard, refused } = punctual::Conditions::new().cpus(&punctual::CpuSet::of([0, 1])).apply();
+        Value::Cpu(CpuSet::from_iter([0, 1])) => {
+            let punctual::Applied { guard, refused } = punctual::Conditions::new().cpus(&punctual::CpuSet::from_iter([0, 1])).apply();
         }
         Value::TimerSlack(Duration::from_nanos(1)) => {
             let punctual::Applied { guard, refused } = punctual::Conditions::new().timer_slack(std::time::Duration::from_nanos(1)).apply();
@@ -334,7 +334,7 @@ fn every_line_of_rust_compiles_and_has_its_effect() {
     let expected = values();
     assert_eq!(compiled.iter().map(|(value, ..)| value).collect::<Vec<_>>(), expected.iter().collect::<Vec<_>>());
     for (value, text, code) in compiled {
-        let written = Remedy::of(&value).code.rust.unwrap();
+        let written = Remedy::for_value(&value).code.rust.unwrap();
         assert_eq!(without_space(text), without_space(&written));
         // Another test here moves interrupts at the same time.
         if !matches!(value, Value::IrqsAway(_)) && is_here(&value) {

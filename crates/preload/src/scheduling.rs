@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_cpu_beyond_the_largest_set_is_left_out() {
         let mut changed = Changed::NOTHING;
-        let beyond = CpuSet::of([libc::CPU_SETSIZE as usize]);
+        let beyond = CpuSet::from_iter([libc::CPU_SETSIZE as usize]);
         set_cpus(Some(&beyond), &mut changed);
         assert!(changed.cpus.is_some(), "the kernel has refused an empty set");
         set_cpus(None, &mut changed);

@@ -11,15 +11,6 @@ pub const HIGHEST_CPU: usize = 8191;
 pub struct CpuSet(Vec<usize>);
 
 impl CpuSet {
-    /// The set of these CPUs, in any order, repeated or not.
-    #[must_use]
-    pub fn of(cpus: impl IntoIterator<Item = usize>) -> Self {
-        let mut cpus: Vec<usize> = cpus.into_iter().collect();
-        cpus.sort_unstable();
-        cpus.dedup();
-        Self(cpus)
-    }
-
     /// The CPUs, ascending.
     #[must_use]
     pub fn as_slice(&self) -> &[usize] {
@@ -57,8 +48,12 @@ impl CpuSet {
 }
 
 impl FromIterator<usize> for CpuSet {
+    /// The set of these CPUs, in any order, repeated or not.
     fn from_iter<I: IntoIterator<Item = usize>>(cpus: I) -> Self {
-        Self::of(cpus)
+        let mut cpus: Vec<usize> = cpus.into_iter().collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        Self(cpus)
     }
 }
 
@@ -111,7 +106,7 @@ impl FromStr for CpuSet {
             }
             cpus.extend(first..=last);
         }
-        Ok(Self::of(cpus))
+        Ok(Self::from_iter(cpus))
     }
 }
 
@@ -159,7 +154,7 @@ mod tests {
     proptest! {
         #[test]
         fn round_trip(cpus in proptest::collection::btree_set(0..=HIGHEST_CPU, 1..60)) {
-            let set = CpuSet::of(cpus.iter().copied());
+            let set = CpuSet::from_iter(cpus.iter().copied());
             prop_assert_eq!(set.to_string().parse::<CpuSet>().unwrap(), set.clone());
             prop_assert_eq!(set.as_slice(), cpus.into_iter().collect::<Vec<_>>());
         }

@@ -223,7 +223,7 @@ mod tests {
         assert_eq!((rule.thread, rule.place), (Some("audio*"), None));
         assert_eq!(
             (rule.scheduling.policy, rule.scheduling.cpus.clone()),
-            (Some(Policy::Fifo(40)), Some(CpuSet::of([0, 1])))
+            (Some(Policy::Fifo(40)), Some(CpuSet::from_iter([0, 1])))
         );
         assert_eq!(rule.scheduling.slice, Some(Duration::from_micros(100)));
         assert_eq!(rule.scheduling.conditions().get_timer_slack(), Some(Duration::from_nanos(1)));

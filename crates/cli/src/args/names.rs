@@ -94,7 +94,7 @@ impl<T> Names<T> {
     fn read(&self, name: &str) -> Result<Chosen<T>, String> {
         if let Some(kind) = name.strip_prefix(KIND) {
             let is_of = |item: &Item| item.kind().as_deref() == Some(kind);
-            let of_kind: Vec<_> = self.offered().filter(|(_, item)| is_of(item)).map(|(its, _)| its).collect();
+            let of_kind: Vec<_> = self.offered().filter(|(_, item)| is_of(item)).map(|(one, _)| one).collect();
             if !of_kind.is_empty() {
                 return Ok(Chosen(of_kind));
             }

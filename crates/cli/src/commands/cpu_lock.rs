@@ -42,7 +42,7 @@ pub(crate) fn cpus(asked: Option<&CpuSet>) -> CpuSet {
     let possible = |cpus: &&CpuSet| Conditions::new().cpus(&(*cpus).clone()).impossible_here().is_none();
     match asked.filter(possible) {
         Some(cpus) => cpus.clone(),
-        None => affinity(0).map(CpuSet::of).unwrap_or_default(),
+        None => affinity(0).map(CpuSet::from_iter).unwrap_or_default(),
     }
 }
 
@@ -193,8 +193,8 @@ mod tests {
     fn a_cpu_that_the_machine_has_not_stands_for_all() {
         let all = cpus(None);
         assert!(!all.is_empty());
-        assert_eq!(cpus(Some(&CpuSet::of([8191]))), all);
-        let first = CpuSet::of(all.iter().take(1));
+        assert_eq!(cpus(Some(&CpuSet::from_iter([8191]))), all);
+        let first = CpuSet::from_iter(all.iter().take(1));
         assert_eq!(cpus(Some(&first)), first);
     }
 }

@@ -140,7 +140,7 @@ impl Perform for YieldArgs {
         }
         if !self.polls.is_empty() {
             let plan = polls::Plan::new(request_polls(self)?).map_err(BadUsage::from)?;
-            let cpus = CpuSet::of([plan.cpu, plan.sender_cpu]);
+            let cpus = CpuSet::from_iter([plan.cpu, plan.sender_cpu]);
             return measure(yielding::EXPERIMENT, &self.watch.outputs(&self.measure.output), &cpus, |session| {
                 polls::run(plan, session).context("yield --polls")
             });
@@ -153,7 +153,7 @@ impl Perform for YieldArgs {
             .into());
         }
         let plan = yielding::Plan::new(request(self)?).map_err(BadUsage::from)?;
-        measure(yielding::EXPERIMENT, &self.watch.outputs(&self.measure.output), &CpuSet::of([plan.cpu]), |session| {
+        measure(yielding::EXPERIMENT, &self.watch.outputs(&self.measure.output), &CpuSet::from_iter([plan.cpu]), |session| {
             yielding::run(plan, session).context("yield")
         })
     }

@@ -29,7 +29,7 @@ pub(super) static REMEDIES: [Remedy; 5] = [
         what: "sched_setattr(2), SCHED_FIFO with SCHED_FLAG_RESET_ON_FORK, of each thread that is not busy",
     },
     Remedy {
-        value: |cpu| Value::Cpu(CpuSet::of([cpu])),
+        value: |cpu| Value::Cpu(CpuSet::from_iter([cpu])),
         what: "sched_setaffinity(2) of each thread, to the allowed CPU that was least busy",
     },
     Remedy { value: |_| Value::DmaLatency(Duration::ZERO), what: "/dev/cpu_dma_latency, held open with 0" },
@@ -39,7 +39,7 @@ impl Remedy {
     /// Its record, before it is tried. From the shell, a running thread is changed, or a program is started so.
     pub(super) fn trial(&self, cpu: usize) -> Trial {
         let value = (self.value)(cpu);
-        let remedy = punctual_record::Remedy::of(&value);
+        let remedy = punctual_record::Remedy::for_value(&value);
         let shell: Vec<String> = remedy.running.into_iter().chain([remedy.flag.command()]).collect();
         Trial {
             id: remedy.id.to_owned(),

@@ -315,8 +315,8 @@ pub(crate) fn moved_away(label: &str, processes: &[i32], cpu: usize, whose: &str
     let moved = |process: &i32| {
         let found = linux::sched::affinity(*process).ok().filter(|now| *now != [cpu])?;
         let _ = linux::sched::set_affinity(*process, &[cpu]);
-        let found = format!("{} for {whose}", CpuSet::of(found));
-        let set = Value::Cpu(CpuSet::of([cpu]));
+        let found = format!("{} for {whose}", CpuSet::from_iter(found));
+        let set = Value::Cpu(CpuSet::from_iter([cpu]));
         Some(NotKept::new(label, &Lost { condition: Condition::CPU, set, found }))
     };
     let mut lost: Vec<NotKept> = processes.iter().filter_map(moved).collect();

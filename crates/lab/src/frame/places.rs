@@ -82,7 +82,7 @@ pub(crate) fn allowed_cpu(
 ) -> Result<usize, PlanError> {
     let wrong = |why: String| PlanError::new(input, why);
     let allowed = sched::affinity(0).map_err(|error| wrong(format!("the CPUs of this process: {error}")))?;
-    let allowed = CpuSet::of(allowed);
+    let allowed = CpuSet::from_iter(allowed);
     match asked.map(CpuSet::as_slice) {
         None => choose(&allowed).ok_or_else(|| wrong("this process may use no CPU".into())),
         Some([cpu]) if allowed.contains(*cpu) => Ok(*cpu),
@@ -91,7 +91,7 @@ pub(crate) fn allowed_cpu(
         ))),
         Some(several) => Err(wrong(format!(
             "must be one CPU, not {} (example: {})",
-            CpuSet::of(several.iter().copied()),
+            CpuSet::from_iter(several.iter().copied()),
             several[0]
         ))),
     }

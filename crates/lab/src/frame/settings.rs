@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn each_condition_that_is_known_has_its_value_and_its_words() {
         let asked = Conditions::new().policy(Policy::Fifo(40)).timer_slack(Duration::from_nanos(1)).lock_memory();
-        let held = asked.clone().cpus(&CpuSet::of([3])).nice(5).without(Condition::TIMER_SLACK);
+        let held = asked.clone().cpus(&CpuSet::from_iter([3])).nice(5).without(Condition::TIMER_SLACK);
         let all = settings(&asked, &held);
         let shown: Vec<_> = all.iter().map(|setting| (setting.condition.as_str(), setting.phrase.as_str())).collect();
         assert_eq!(

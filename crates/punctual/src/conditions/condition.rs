@@ -191,7 +191,7 @@ impl Applying<'_> {
 pub struct Condition(&'static dyn Definition);
 
 impl Condition {
-    pub(crate) const fn of(definition: &'static dyn Definition) -> Self {
+    pub(crate) const fn defined_by(definition: &'static dyn Definition) -> Self {
         Self(definition)
     }
 

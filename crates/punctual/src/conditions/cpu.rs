@@ -20,7 +20,7 @@ struct Cpu;
 
 impl Condition {
     /// `cpu`.
-    pub const CPU: Self = Self::of(&Cpu);
+    pub const CPU: Self = Self::defined_by(&Cpu);
 }
 
 impl Conditions {
@@ -33,7 +33,7 @@ impl Conditions {
     /// Requests that the calling thread runs on this CPU only.
     #[must_use]
     pub fn cpu(self, cpu: usize) -> Self {
-        self.cpus(&CpuSet::of([cpu]))
+        self.cpus(&CpuSet::from_iter([cpu]))
     }
 
     /// The CPUs that the thread may run on.
@@ -110,7 +110,7 @@ impl Held for OnCpus {
 
 /// The online CPUs that a thread may run on.
 pub(super) fn current(thread: Thread) -> punctual_linux::Result<CpuSet> {
-    linux::affinity(thread.id()).map(CpuSet::of)
+    linux::affinity(thread.id()).map(CpuSet::from_iter)
 }
 
 /// The CPUs that a thread may run on, those that are offline too. Without /proc it is [`current`].
@@ -226,9 +226,9 @@ mod tests {
 
     fn surroundings() -> Surroundings {
         Surroundings {
-            present_cpus: Some(CpuSet::of(0..4)),
-            online_cpus: Some(CpuSet::of(0..3)),
-            cpuset: Some(("/sys/fs/cgroup/jobs/cpuset.cpus.effective".into(), CpuSet::of([0, 1]))),
+            present_cpus: Some(CpuSet::from_iter(0..4)),
+            online_cpus: Some(CpuSet::from_iter(0..3)),
+            cpuset: Some(("/sys/fs/cgroup/jobs/cpuset.cpus.effective".into(), CpuSet::from_iter([0, 1]))),
             ..Surroundings::default()
         }
     }
@@ -237,11 +237,11 @@ mod tests {
     fn each_reason_is_told_apart() {
         let here = surroundings();
         let in_docker = Surroundings { container: Some("docker".into()), ..surroundings() };
-        let absent = missing(&CpuSet::of([0, 7, 99]), &here).unwrap();
-        assert_eq!(missing(&CpuSet::of([0, 3]), &here), None);
-        let offline = refuse_offline(&CpuSet::of([0, 3]), &here).unwrap_err();
-        let beyond = outside(&CpuSet::of([2]), &here);
-        let beyond_docker = outside(&CpuSet::of([2]), &in_docker);
+        let absent = missing(&CpuSet::from_iter([0, 7, 99]), &here).unwrap();
+        assert_eq!(missing(&CpuSet::from_iter([0, 3]), &here), None);
+        let offline = refuse_offline(&CpuSet::from_iter([0, 3]), &here).unwrap_err();
+        let beyond = outside(&CpuSet::from_iter([2]), &here);
+        let beyond_docker = outside(&CpuSet::from_iter([2]), &in_docker);
         let none_left = explain(&punctual_linux::Error::from_errno("sched_setaffinity", 22), Thread::Calling, &here);
         let none_left_docker =
             explain(&punctual_linux::Error::from_errno("sched_setaffinity", 22), Thread::Calling, &in_docker);

@@ -29,7 +29,7 @@ struct DmaLatency;
 
 impl Condition {
     /// `dma-latency`.
-    pub const DMA_LATENCY: Self = Self::of(&DmaLatency);
+    pub const DMA_LATENCY: Self = Self::defined_by(&DmaLatency);
 }
 
 impl Conditions {

@@ -134,7 +134,7 @@ impl Held for FrequencySetting {
     fn lost(&self) -> Option<String> {
         let now = self.guard.borrow().shown(self.attribute);
         self.set.iter().find_map(|(policy, value)| {
-            let now = now.iter().find(|(its, _)| its == policy).map_or("offline", |(_, now)| now);
+            let now = now.iter().find(|(number, _)| number == policy).map_or("offline", |(_, now)| now);
             let shown = || match (self.attribute, now.parse()) {
                 (Attribute::MinFrequency | Attribute::MaxFrequency, Ok(khz)) => format_frequency(khz),
                 _ => now.to_owned(),
@@ -166,7 +166,7 @@ static MIN_FREQUENCY: FrequencyCondition = FrequencyCondition {
 
 impl Condition {
     /// `min-frequency`.
-    pub const MIN_FREQUENCY: Self = Self::of(&MIN_FREQUENCY);
+    pub const MIN_FREQUENCY: Self = Self::defined_by(&MIN_FREQUENCY);
 }
 
 impl Conditions {
@@ -191,7 +191,7 @@ static MAX_FREQUENCY: FrequencyCondition = FrequencyCondition {
 
 impl Condition {
     /// `max-frequency`.
-    pub const MAX_FREQUENCY: Self = Self::of(&MAX_FREQUENCY);
+    pub const MAX_FREQUENCY: Self = Self::defined_by(&MAX_FREQUENCY);
 }
 
 impl Conditions {
@@ -216,7 +216,7 @@ static EPP: FrequencyCondition = FrequencyCondition {
 
 impl Condition {
     /// `epp`.
-    pub const EPP: Self = Self::of(&EPP);
+    pub const EPP: Self = Self::defined_by(&EPP);
 }
 
 impl Conditions {
@@ -245,7 +245,7 @@ static GOVERNOR: FrequencyCondition = FrequencyCondition {
 
 impl Condition {
     /// `governor`.
-    pub const GOVERNOR: Self = Self::of(&GOVERNOR);
+    pub const GOVERNOR: Self = Self::defined_by(&GOVERNOR);
 }
 
 impl Conditions {

@@ -200,7 +200,7 @@ impl Guard {
     pub fn renew(&mut self, lost: &[Lost]) -> Vec<Refused> {
         let here = Surroundings::at_first_use();
         let mut refused = Vec::new();
-        let is_lost = |kept: &&mut Kept| kept.granted && lost.iter().any(|its| its.condition == kept.condition);
+        let is_lost = |kept: &&mut Kept| kept.granted && lost.iter().any(|lost| lost.condition == kept.condition);
         for kept in self.kept.iter_mut().filter(is_lost) {
             let renewed = kept.held.renew(&here);
             refused.extend(renewed.err().map(|reason| Refused::new(kept.condition, Some(&kept.value), reason)));

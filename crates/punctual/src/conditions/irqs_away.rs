@@ -51,7 +51,7 @@ struct IrqsAway;
 
 impl Condition {
     /// `irqs-away`.
-    pub const IRQS_AWAY: Self = Self::of(&IrqsAway);
+    pub const IRQS_AWAY: Self = Self::defined_by(&IrqsAway);
 }
 
 impl Conditions {

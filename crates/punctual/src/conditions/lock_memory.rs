@@ -47,7 +47,7 @@ struct LockMemory;
 
 impl Condition {
     /// `lock-memory`.
-    pub const LOCK_MEMORY: Self = Self::of(&LockMemory);
+    pub const LOCK_MEMORY: Self = Self::defined_by(&LockMemory);
 }
 
 impl Conditions {

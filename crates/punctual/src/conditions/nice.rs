@@ -19,7 +19,7 @@ struct Nice;
 
 impl Condition {
     /// `nice`.
-    pub const NICE: Self = Self::of(&Nice);
+    pub const NICE: Self = Self::defined_by(&Nice);
 }
 
 impl Conditions {

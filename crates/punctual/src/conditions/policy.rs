@@ -27,7 +27,7 @@ struct PolicyCondition;
 
 impl Condition {
     /// `policy`.
-    pub const POLICY: Self = Self::of(&PolicyCondition);
+    pub const POLICY: Self = Self::defined_by(&PolicyCondition);
 }
 
 impl Conditions {

@@ -29,7 +29,7 @@ struct Slice;
 
 impl Condition {
     /// `slice`.
-    pub const SLICE: Self = Self::of(&Slice);
+    pub const SLICE: Self = Self::defined_by(&Slice);
 }
 
 impl Conditions {

@@ -30,7 +30,7 @@ struct TimerSlack;
 
 impl Condition {
     /// `timer-slack`.
-    pub const TIMER_SLACK: Self = Self::of(&TimerSlack);
+    pub const TIMER_SLACK: Self = Self::defined_by(&TimerSlack);
 }
 
 impl Conditions {

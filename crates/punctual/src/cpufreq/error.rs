@@ -62,7 +62,7 @@ pub enum Error {
     /// The frequency is outside the hardware's range.
     #[error(
         "{file} of policy{policy} (CPU {}) cannot be {}: it takes {} to {}",
-        CpuSet::of(cpus.iter().copied()), format_frequency(*asked_khz), format_frequency(*min_khz), format_frequency(*max_khz)
+        CpuSet::from_iter(cpus.iter().copied()), format_frequency(*asked_khz), format_frequency(*min_khz), format_frequency(*max_khz)
     )]
     OutOfRange {
         /// The file.

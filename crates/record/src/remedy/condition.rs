@@ -433,7 +433,7 @@ fn of_cpus(cpus: &CpuSet) -> Code {
             "#define _GNU_SOURCE\n#include <sched.h>\ncpu_set_t cpus;\nCPU_ZERO(&cpus);\n{}\nsched_setaffinity(0, sizeof cpus, &cpus);",
             sets.join("\n")
         )),
-        rust: rust(&format!("cpus(&punctual::CpuSet::of([{}]))", numbers.join(", "))),
+        rust: rust(&format!("cpus(&punctual::CpuSet::from_iter([{}]))", numbers.join(", "))),
         python: Some(format!("import os\nos.sched_setaffinity(0, {{{}}})", items.join(", "))),
         shell: Some(format!("taskset -c {cpus} PROGRAM")),
     }

@@ -38,7 +38,7 @@ pub struct Remedy {
 impl Remedy {
     /// The remedy that this value is.
     #[must_use]
-    pub fn of(value: &Value) -> Self {
+    pub fn for_value(value: &Value) -> Self {
         let id = value.condition().name();
         Self {
             id,
@@ -56,7 +56,7 @@ impl Remedy {
     pub fn of_setting(setting: &Setting) -> Option<Self> {
         let condition = Condition::named(&setting.condition)?;
         let shown = setting.applied.as_ref().or(setting.asked.as_ref())?;
-        Some(Self::of(&value(condition, shown)?))
+        Some(Self::for_value(&value(condition, shown)?))
     }
 }
 

@@ -32,7 +32,7 @@ fn what_people_read_of_each_condition() {
         (Condition::IRQS_AWAY, "yes"),
     ];
     let said = values.map(|(condition, text)| {
-        let Remedy { id, name, acts_on, code, running, price, flag } = Remedy::of(&typed(condition, text));
+        let Remedy { id, name, acts_on, code, running, price, flag } = Remedy::for_value(&typed(condition, text));
         let Price { privilege, energy, others, .. } = price;
         let price: Vec<String> = [privilege, energy, others].into_iter().flatten().collect();
         let code: Vec<String> = code
@@ -50,7 +50,7 @@ fn what_people_read_of_each_condition() {
 fn a_value_of_the_kernel_alone_has_a_name_and_no_code() {
     let none = |value: &Value, name: &str| {
         assert_eq!(phrase(value), name);
-        assert_eq!(Remedy::of(value).code, Code::default(), "{name}");
+        assert_eq!(Remedy::for_value(value).code, Code::default(), "{name}");
     };
     none(&Value::TimerSlack(Duration::ZERO), "no slack");
     none(&Value::LockMemory(false), "memory not locked");
@@ -81,7 +81,7 @@ fn a_record_s_setting_is_the_remedy_of_its_value() {
     ];
     for value in values {
         let stored = setting(value.condition().name(), param(&value));
-        assert_eq!(Remedy::of_setting(&stored), Some(Remedy::of(&value)));
+        assert_eq!(Remedy::of_setting(&stored), Some(Remedy::for_value(&value)));
     }
     let hostile = [
         ("governor", Param::Text("x; reboot".into())),

@@ -46,7 +46,7 @@ const PREEMPT: Remedy = Remedy::new("PREEMPT_RT kernel", "");
 
 /// Against an ordinary thread.
 fn first() -> Remedy {
-    let command = |value: Value| Some(remedy::Remedy::of(&value).flag.command());
+    let command = |value: Value| Some(remedy::Remedy::for_value(&value).flag.command());
     let lines = [
         command(Value::Policy(Policy::Fifo(40))),
         Some("punctual run --cpu CPU -- PROGRAM".to_owned()),
@@ -97,7 +97,7 @@ pub(super) fn remedy(why: &Why<'_>, place: Place<'_>) -> Option<Remedy> {
         }
         Cause::Stopped => Remedy::new("no SIGSTOP, no tracer", ""),
         Cause::PageFault => {
-            let memory = remedy::Remedy::of(&Value::LockMemory(true));
+            let memory = remedy::Remedy::for_value(&Value::LockMemory(true));
             Remedy::of_lines("mlockall", [memory.code.c, Some(memory.flag.command())])
         }
         Cause::Signal => Remedy::new("pthread_sigmask", "pthread_sigmask(SIG_BLOCK, &set, NULL);"),
@@ -107,7 +107,7 @@ pub(super) fn remedy(why: &Why<'_>, place: Place<'_>) -> Option<Remedy> {
 
 /// Of another program from outside, of the own thread in the program.
 fn slack(foreign: bool) -> Remedy {
-    let slack = remedy::Remedy::of(&Value::TimerSlack(Duration::from_nanos(1)));
+    let slack = remedy::Remedy::for_value(&Value::TimerSlack(Duration::from_nanos(1)));
     if foreign {
         return Remedy::of_lines("/proc/TID/timerslack_ns = 1", [slack.running, Some(slack.flag.command())]);
     }
@@ -120,7 +120,7 @@ fn idle(host: &Host) -> Remedy {
     match driver {
         None if host.cpuidle.is_some() || host.hypervisor.is_some() => Remedy::new("kernel option idle=poll", ""),
         _ => {
-            let limit = remedy::Remedy::of(&Value::DmaLatency(Duration::ZERO));
+            let limit = remedy::Remedy::for_value(&Value::DmaLatency(Duration::ZERO));
             Remedy::of_lines("/dev/cpu_dma_latency = 0", [limit.code.c, Some(limit.flag.command())])
         }
     }

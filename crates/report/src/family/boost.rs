@@ -191,7 +191,7 @@ pub(super) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate
         one(boost, "punctual::cpufreq::Boost", price, Code { rust: Some(rust), ..Code::default() })
     });
     let full = of(PERFORMANCE).map(|full| {
-        let Remedy { name, price, code, .. } = Remedy::of(&Value::Governor(PERFORMANCE.to_owned()));
+        let Remedy { name, price, code, .. } = Remedy::for_value(&Value::Governor(PERFORMANCE.to_owned()));
         let energy = power(&found, &full).or(price.energy);
         one(full, &name, Price { energy, ..price }, code)
     });

@@ -155,7 +155,7 @@ fn the_help_names_flags_that_its_command_has() {
 fn reports_name_flags_that_their_command_has() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../record/tests/experiments");
     let commands = commands();
-    let find = |name: &str| commands.iter().find(|(its, _)| its == name).map(|(_, command)| command);
+    let find = |name: &str| commands.iter().find(|(known, _)| known == name).map(|(_, command)| command);
     for file in std::fs::read_dir(folder).unwrap() {
         let run = Run::from_slice(&std::fs::read(file.unwrap().path()).unwrap()).unwrap();
         let measured = find(&run.subcommand).unwrap_or_else(|| panic!("no command {}", run.subcommand));

@@ -69,7 +69,7 @@ fn row(policy: &CpufreqPolicy) -> PolicyRow {
     let mostly = most.filter(|_| total > 0).map(|(khz, time)| (*khz, (time.as_millis() * 100 / total) as u8));
     PolicyRow {
         number: policy.number,
-        cpus: CpuSet::of(policy.cpus.iter().copied()).to_string(),
+        cpus: CpuSet::from_iter(policy.cpus.iter().copied()).to_string(),
         driver: policy.driver.clone(),
         governor: policy.governor.clone().map(|name| match policy.set_speed_khz {
             Some(khz) => format!("{name} at {:.2} GHz", khz as f64 / 1e6),

@@ -49,7 +49,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
 
 /// Which CPUs were not taken, and why.
 fn unseen(cpu: usize, hidden: &[usize]) -> Option<Unseen> {
-    let others = CpuSet::of(hidden.iter().copied());
+    let others = CpuSet::from_iter(hidden.iter().copied());
     let what = format!("the idle thread of CPU {others}, so the waits are on CPU {cpu}");
     (!hidden.is_empty()).then_some(Unseen { what, ..Unseen::default() })
 }

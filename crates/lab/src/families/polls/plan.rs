@@ -189,7 +189,7 @@ mod tests {
         assert!(refused(request(&[MOST_POLLS + 1])).why.contains("at most 100000000"));
         assert!(refused(request(&(0..40).collect::<Vec<_>>())).why.contains("1 to 32 different numbers, not 40"));
         assert_eq!(refused(request(&[])).input, Input::Polls);
-        let far = refused(Request { sender_cpu: Some(CpuSet::of([7999])), ..request(&[1]) });
+        let far = refused(Request { sender_cpu: Some(CpuSet::from_iter([7999])), ..request(&[1]) });
         assert!(
             far.to_string().starts_with("invalid CPU of the sender: this process may not run on CPU 7999"),
             "{far}"

@@ -224,7 +224,7 @@ mod tests {
     fn every_situation_gets_every_method() {
         let plan = Plan::new(request()).unwrap();
         assert_eq!((plan.cells.len(), plan.specs.len(), plan.most_of(0)), (6, 1, 3));
-        assert_eq!(plan.request.base.get_cpus(), Some(CpuSet::of([plan.cpu])));
+        assert_eq!(plan.request.base.get_cpus(), Some(CpuSet::from_iter([plan.cpu])));
         let plan =
             Plan::new(Request { kinds: vec![CompetitorKind::Process, CompetitorKind::Thread], ..request() }).unwrap();
         assert_eq!((plan.cells.len(), plan.specs.len()), (10, 2));
@@ -262,7 +262,7 @@ mod tests {
         let refused = |request: Request| Plan::new(request).unwrap_err();
         let of_frame = |frame: frame::Request| refused(Request { frame, ..request() });
         let on = |cpus: &[usize]| {
-            let base = Conditions::new().cpus(&CpuSet::of(cpus.iter().copied()));
+            let base = Conditions::new().cpus(&CpuSet::from_iter(cpus.iter().copied()));
             of_frame(frame::Request { base, ..request().frame })
         };
         assert!(on(&[0, 1]).to_string().starts_with("invalid CPU: must be one CPU, not 0-1"));

@@ -52,7 +52,7 @@ fn what_can_be_moved_is_moved_and_comes_back() {
     assert_eq!(guard.applied().value(Condition::IRQS_AWAY), Some(&Value::IrqsAway(true)));
     // As irqbalance would.
     fs::write(root.join("proc/irq/24/smp_affinity_list"), "0-1\n").unwrap();
-    let lost: Vec<_> = guard.lost().into_iter().filter(|its| its.condition == Condition::IRQS_AWAY).collect();
+    let lost: Vec<_> = guard.lost().into_iter().filter(|lost| lost.condition == Condition::IRQS_AWAY).collect();
     assert_eq!(lost[0].found, "interrupt 24 (eth0) on CPU 0-1");
     guard.renew(&lost);
     assert_eq!(lists(root), ["0,2-3", "0,2-3", "2-3"]);
@@ -83,7 +83,7 @@ fn no_other_cpu_no_interrupts_or_no_right_is_refused_with_the_reason() {
     let root = folder.path();
     let state = StateDir::at(root.join("state"));
     let Applied { guard: all, refused } =
-        Conditions::new().cpus(&CpuSet::of(0..4)).irqs_away().apply_below(root, state.clone());
+        Conditions::new().cpus(&CpuSet::from_iter(0..4)).irqs_away().apply_below(root, state.clone());
     assert!(refused.iter().any(|no| no.why.contains("no other CPU is left")), "{refused:?}");
     drop(all);
     let bare = machine(&[]);
@@ -157,7 +157,7 @@ fn on_this_machine_they_leave_a_cpu_and_come_back() {
     let root = Path::new("/");
     let cpu = cpu::current(Thread::Calling).unwrap().iter().last().unwrap();
     let before = lists(root);
-    let coming = |list: &String| meet(list, &CpuSet::of([cpu]));
+    let coming = |list: &String| meet(list, &CpuSet::from_iter([cpu]));
     let Applied { guard, refused } = Conditions::new().cpu(cpu).irqs_away().apply();
     assert_eq!(refused, []);
     let during = lists(root);

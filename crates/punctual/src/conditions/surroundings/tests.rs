@@ -45,9 +45,9 @@ fn a_machine_with_separate_hierarchies() {
     assert_eq!((here.locked_kib, here.mapped_kib), (Some(8), Some(20_000)));
     assert_eq!((here.rt_runtime_us, here.rt_period_us), (Some(-1), Some(1_000_000)));
     assert_eq!(here.rt_group, Some(("/sys/fs/cgroup/cpu,cpuacct/user.slice/cpu.rt_runtime_us".into(), 0)));
-    assert_eq!(here.cpuset, Some(("/sys/fs/cgroup/cpuset/jobs/cpuset.effective_cpus".into(), CpuSet::of(0..2))));
+    assert_eq!(here.cpuset, Some(("/sys/fs/cgroup/cpuset/jobs/cpuset.effective_cpus".into(), CpuSet::from_iter(0..2))));
     assert_eq!(here.unified_group.as_deref(), Some("/user.slice/session-1.scope"));
-    assert_eq!((here.present_cpus, here.online_cpus), (Some(CpuSet::of(0..4)), Some(CpuSet::of(0..3))));
+    assert_eq!((here.present_cpus, here.online_cpus), (Some(CpuSet::from_iter(0..4)), Some(CpuSet::from_iter(0..3))));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_container_of_a_plain_user() {
     assert_eq!(here.container.as_deref(), Some("podman"));
     assert_eq!(here.container_without_sys_nice(), Some("podman"));
     assert_eq!(here.unified_group, None);
-    assert_eq!(here.cpuset, Some(("/sys/fs/cgroup/cpuset.cpus.effective".into(), CpuSet::of(0..4))));
+    assert_eq!(here.cpuset, Some(("/sys/fs/cgroup/cpuset.cpus.effective".into(), CpuSet::from_iter(0..4))));
 }
 
 #[test]

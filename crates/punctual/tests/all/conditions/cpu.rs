@@ -31,7 +31,7 @@ fn a_cpu_outside_the_cpuset_is_refused_and_the_cpuset_named() {
         std::fs::write(in_group.join("cpuset.cpus"), inside.to_string()).unwrap();
         std::fs::write(in_group.join("tasks"), &thread).unwrap();
         let before = state();
-        let asked = |cpus: &[usize]| Conditions::new().cpus(&CpuSet::of(cpus.to_vec()));
+        let asked = |cpus: &[usize]| Conditions::new().cpus(&CpuSet::from_iter(cpus.to_vec()));
         let both = asked(&[inside, outside]).apply().refused;
         assert_eq!(state(), before);
         let one = asked(&[outside]).apply().refused;

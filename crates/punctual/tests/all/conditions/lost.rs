@@ -22,16 +22,16 @@ fn a_lost_condition_is_told_and_set_again() {
         punctual_linux::prctl::set_timer_slack_ns(77_000).unwrap();
         punctual_linux::sched::set_affinity(0, &before.2).unwrap();
         let lost = guard.lost();
-        let told: Vec<_> = lost.iter().map(|its| (its.condition, its.set.clone(), its.found.clone())).collect();
+        let told: Vec<_> = lost.iter().map(|one| (one.condition, one.set.clone(), one.found.clone())).collect();
         let mut expected =
             vec![(Condition::TIMER_SLACK, Value::TimerSlack(Duration::from_nanos(4321)), "77us".to_owned())];
-        let all = CpuSet::of(before.2.clone()).to_string();
+        let all = CpuSet::from_iter(before.2.clone()).to_string();
         if before.2.len() > 1 {
-            let first = Value::Cpu(CpuSet::of([before.2[0]]));
+            let first = Value::Cpu(CpuSet::from_iter([before.2[0]]));
             expected.insert(0, (Condition::CPU, first, all));
         }
         assert_eq!(told, expected);
-        assert!(lost.iter().all(|its| guard.grants(its.condition)));
+        assert!(lost.iter().all(|one| guard.grants(one.condition)));
         assert_eq!(guard.renew(&lost), []);
         assert_eq!(guard.lost(), []);
         assert_eq!(guard.restore(), []);

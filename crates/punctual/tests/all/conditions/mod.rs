@@ -55,7 +55,7 @@ fn a_prepared_thread_is_put_back_exactly_after_drop_error_and_panic() {
         assert_eq!(refused, []);
         let applied = guard.applied();
         assert_eq!((applied.get_policy(), applied.get_nice()), (Some(Policy::Fifo(40)), Some(-3)));
-        assert_eq!(applied.get_cpus(), Some(CpuSet::of([first_cpu()])));
+        assert_eq!(applied.get_cpus(), Some(CpuSet::from_iter([first_cpu()])));
         drop(guard);
         assert_eq!(state(), before, "after drop");
 
@@ -117,7 +117,7 @@ fn what_is_out_of_bounds_is_refused_and_changes_nothing() {
         let asked = Conditions::new()
             .policy(Policy::Fifo(0))
             .nice(20)
-            .cpus(&CpuSet::of([0, 4321]))
+            .cpus(&CpuSet::from_iter([0, 4321]))
             .timer_slack(Duration::MAX)
             .dma_latency(Duration::from_secs(3600));
         let Applied { guard, refused } = asked.apply();

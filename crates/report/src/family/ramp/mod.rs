@@ -276,7 +276,7 @@ fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
     let one = |before: &'a Series| {
         let work_ns = before.experiment.ramp()?.parameters.work_ns;
         let after = first().find(|its| its.subject == PERFORMANCE && is_same_work(its, before))?;
-        let remedy = Remedy::of(&Value::Governor(PERFORMANCE.to_owned()));
+        let remedy = Remedy::for_value(&Value::Governor(PERFORMANCE.to_owned()));
         Some(Candidate {
             id: "governor performance".to_owned(),
             goal: Goal::SpeedUp,

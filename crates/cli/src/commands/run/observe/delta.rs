@@ -118,9 +118,9 @@ impl Delta {
 
     /// Adds another: a later stretch, or another call site of the same name.
     pub(super) fn add(&mut self, other: &Self) {
-        let sum = |mine: &mut u64, its: u64| *mine = mine.saturating_add(its).min(MOST);
+        let sum = |mine: &mut u64, more: u64| *mine = mine.saturating_add(more).min(MOST);
         sum(&mut self.calls, other.calls);
-        self.ended.iter_mut().zip(other.ended).for_each(|(mine, its)| sum(mine, its));
+        self.ended.iter_mut().zip(other.ended).for_each(|(mine, more)| sum(mine, more));
         sum(&mut self.waited_ns, other.waited_ns);
         sum(&mut self.late_total_ns, other.late_total_ns);
         self.late.add(&other.late);
