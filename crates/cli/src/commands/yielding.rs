@@ -153,9 +153,12 @@ impl Perform for YieldArgs {
             .into());
         }
         let plan = yielding::Plan::new(request(self)?).map_err(BadUsage::from)?;
-        measure(yielding::EXPERIMENT, &self.watch.outputs(&self.measure.output), &CpuSet::from_iter([plan.cpu]), |session| {
-            yielding::run(plan, session).context("yield")
-        })
+        measure(
+            yielding::EXPERIMENT,
+            &self.watch.outputs(&self.measure.output),
+            &CpuSet::from_iter([plan.cpu]),
+            |session| yielding::run(plan, session).context("yield"),
+        )
     }
 
     fn lists_conditions(&self) -> bool {

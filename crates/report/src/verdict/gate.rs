@@ -224,7 +224,7 @@ fn phrase(finding: &Finding, run: &Run) -> Option<Phrase> {
         Some(ns) => Phrase::new(Level::Exceeded, line(&format!("is {}", units::duration_fine(ns)))),
         None => {
             let text = line(&format!("cannot be judged from {} samples", units::count(series.summary.count)));
-            Phrase::new(Level::Unjudged, text).remedy(&format!("take {} samples", units::count(needed(limit.figure))))
+            Phrase::new(Level::Unjudged, text).remedy(format!("take {} samples", units::count(needed(limit.figure))))
         }
     })
 }
