@@ -1,0 +1,27 @@
+"""A thread needs the interpreter's lock that another one, which computes, gives up every switch interval only."""
+
+import sys
+import threading
+import time
+
+from culprit import draws, name, tell
+
+over = False
+
+
+def compute():
+    name("number-cruncher")
+    while not over:
+        sum(range(5000))
+
+
+sys.setswitchinterval(draws.uniform(0.004, 0.010))
+threading.Thread(target=compute, daemon=True).start()
+begin, lost, times = time.monotonic_ns(), 0, 0
+while time.monotonic_ns() - begin < 2_500_000_000:
+    at = time.monotonic_ns()
+    time.sleep(0.001)
+    lost += time.monotonic_ns() - at - 1_000_000
+    times += 1
+over = True
+tell(begin, lost, times, culprit="number-cruncher")

@@ -1,0 +1,60 @@
+/* Something else wants this program's CPU: `thread` (one of its own, drawn), `process`, `fifo` (a real-time process), or a process beside
+ * which this program's own setting has no chance: `nice` (19), `idle` (SCHED_IDLE). */
+#include "culprit.h"
+
+static int place, bad;
+
+static void *sibling(void *number)
+{
+    name("indexer-%ld", (long)number);
+    pin(place);
+    for (;;)
+        if ((long)number == bad)
+            work(100 * MS);
+        else
+            sleep_for(50 * MS);
+    return NULL;
+}
+
+static void bursts(void *nothing)
+{
+    real_time(20);
+    for (;;) {
+        work(draw(8, 15) * MS);
+        sleep_for(draw(20, 30) * MS);
+    }
+    (void)nothing;
+}
+
+int main(int count, char **words)
+{
+    const char *kind = count > 1 ? words[1] : "process";
+    char culprit[16];
+    int64_t period = draw(8, 12) * MS, share = draw(75, 85);
+    place = nth_cpu(draw(0, 1)), bad = (int)draw(1, 4);
+    snprintf(culprit, sizeof culprit, "thief-%d", (int)draw(10, 99));
+    pin(place);
+    if (!strcmp(kind, "thread")) {
+        snprintf(culprit, sizeof culprit, "indexer-%d", bad);
+        for (long number = 1; number <= 4; number++)
+            thread(sibling, (void *)number);
+    } else
+        helper(culprit, strcmp(kind, "fifo") ? computes : bursts, NULL);
+    struct sched_param none = {0};
+    if (!strcmp(kind, "nice") && setpriority(PRIO_PROCESS, 0, 19))
+        die("setpriority");
+    if (!strcmp(kind, "idle") && sched_setscheduler(0, SCHED_IDLE, &none))
+        die("sched_setscheduler");
+    int64_t waited = run_delay(), begin = now(), deadline = begin, times = 0;
+    while (now() - begin < 3 * SECOND) {
+        int64_t turn = now(), used = cpu();
+        for (int64_t left = period * share / 100; left > 0 && now() - begin < 3 * SECOND; left -= MS)
+            work(left < MS ? left : MS);
+        times += (now() - turn) - (cpu() - used) > MS;
+        deadline += period;
+        sleep_until(deadline);
+    }
+    int64_t lost = run_delay() - waited, end = now();
+    tell(end - begin, lost, times, "\"behind_ns\": %" PRId64 ", \"culprit\": \"%s\"", end - deadline, culprit);
+    _exit(0);
+}

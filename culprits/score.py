@@ -1,0 +1,141 @@
+"""The points of a play: 2 where the first sentence names the ailment with its size, 1 where the first screen lists it, -2 where the
+first sentence is false, else 0.
+
+An engine that writes `causes.losses` (losses.toml) is judged by that list alone. Of an older one the text is read, with the
+regular expressions of the manifest.
+"""
+
+import re
+from dataclasses import dataclass
+
+from manifest import LOSSES
+
+UNITS = {"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9}
+DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s|min)\b")
+# A loss below this share of the run takes nothing from a program that is well.
+SMALL = 0.01
+
+
+@dataclass
+class Verdict:
+    points: int
+    why: str
+
+
+def durations(text):
+    """All durations of a text, in ns, but percentiles, which are the size of nothing.
+
+    >>> durations("0.8 s behind: stopped for 2.25 s, 48 µs late (p99 1 ms)")
+    [800000000.0, 2250000000.0, 48000.0]
+    """
+    text = re.sub(r"\(p\d[^)]*\)", "", text)
+    return [float(number) * UNITS[unit] for number, unit in DURATION.findall(text.replace("\u00a0", " ").replace("\u202f", " "))]
+
+
+def near(value, truth, tolerance):
+    """Whether a size is right.
+
+    >>> near(110, 100, 0.2), near(79, 100, 0.2), near(0, 0, 0.2)
+    (True, False, True)
+    """
+    return abs(value - truth) <= tolerance * truth
+
+
+def resolved(value, figures):
+    return str(figures[value[1:]]) if value.startswith("$") else value
+
+
+def ideal(expected, figures):
+    """The loss that is worth two points."""
+    place = {key: resolved(value, figures) for key, value in {**expected.place, **expected.known}.items()}
+    return {"kind": expected.kind, "ns": figures[expected.size], "times": figures["times"],
+            "subject": resolved(expected.subject, figures), "place": place}
+
+
+def agrees(key, said, wanted):
+    """Whether a name that was said is the wanted one: paths by their ends, threads by what the kernel keeps of a name.
+
+    >>> agrees("cgroup", "/culprits-7/limited", "/sys/fs/cgroup/cpu/culprits-7/limited"), agrees("culprit", "thief-31", "thief-32")
+    (True, False)
+    >>> agrees("holder", "number-cruncher", "number-cruncher-1"), agrees("culprit", "poller-2", "poller")
+    (True, True)
+    """
+    if key in ("cgroup", "file"):
+        return wanted.endswith(said.lstrip("/")) or said.endswith(wanted.lstrip("/"))
+    if key in ("lock", "condition"):
+        return int(said, 16) == int(wanted, 16)
+    return said[:15] == wanted[:15] or re.fullmatch(re.escape(wanted) + r"-\d+", said) is not None
+
+
+def placed(loss, wanted, figures):
+    """Which of the wanted names are `absent` from a loss, and which are `wrong`."""
+    said = loss.get("place", {})
+    absent = [key for key in wanted if key not in said]
+    return absent, [key for key in wanted if key in said and not agrees(key, said[key], resolved(wanted[key], figures))]
+
+
+def verdict(culprit, play):
+    """The points of a play."""
+    losses = play.record.get("causes", {}).get("losses")
+    if losses is None:
+        return verdict_of_text(culprit, play)
+    return verdict_of_losses(culprit.expected, losses, play.figures)
+
+
+def verdict_of_losses(expected, losses, figures):
+    """Judges the typed losses.
+
+    >>> from manifest import Expected
+    >>> hog = Expected(kind="hog-fifo", sentence="", subject="hog", place={"culprit": "$culprit"})
+    >>> said = lambda kind, ns, culprit: {"kind": kind, "ns": ns, "subject": "hog", "place": {"culprit": culprit}}
+    >>> truth = {"lost_ns": 100, "ran_ns": 300, "culprit": "thief-1"}
+    >>> [verdict_of_losses(hog, [said(*each)], truth).points for each in
+    ...     [("hog-fifo", 90, "thief-1"), ("hog-fifo", 50, "thief-1"), ("hog-fifo", 90, "cc1"), ("disk", 90, "x"), ("disk", 2, "x"),
+    ...     ("hog-process", 90, "cc1")]]
+    [2, 1, -2, -2, 0, 0]
+    """
+    truth, ran = figures[expected.size], figures["ran_ns"]
+    kinds = [expected.kind, *expected.also]
+    if not losses:
+        return Verdict(2, "nothing lost") if expected.kind == "on-time" else Verdict(0, "nothing said")
+    first = losses[0]
+    if expected.kind == "on-time" and first["kind"] != "on-time":
+        small = first["ns"] <= SMALL * ran
+        return Verdict(0, "a small loss leads") if small else Verdict(-2, f"{first['kind']} of a program that is on time")
+    wanted = {**expected.place, **expected.known}
+    if first["kind"] in kinds:
+        absent, wrong = placed(first, wanted, figures)
+        if wrong:
+            return Verdict(-2, f"wrong {', '.join(wrong)}")
+        right = expected.kind == "on-time" or near(first["ns"], truth, expected.tolerance)
+        missing = [key for key in absent if key in expected.place]
+        subject = agrees("subject", first["subject"], resolved(expected.subject, figures))
+        if right and subject and not missing:
+            return Verdict(2, "named")
+        off = "another size" if not right else "another thread" if not subject else f"no {', '.join(missing)}"
+        return Verdict(1, f"named, but {off}")
+    # A culprit has one ailment. Only the machine can have taken something else: what the ailment leaves of the run.
+    most = SMALL * ran if expected.healthy() else expected.tolerance * truth
+    if LOSSES.get(first["kind"], {}).get("machine", False):
+        most += max(ran - truth, 0)
+    if first["ns"] > most:
+        return Verdict(-2, f"{first['kind']} cannot have taken so much")
+    listed = any(loss["kind"] in kinds and not placed(loss, wanted, figures)[1] for loss in losses)
+    return Verdict(1, "listed") if listed else Verdict(0, f"{first['kind']} instead")
+
+
+def verdict_of_text(culprit, play):
+    """Reads the text of an engine without typed losses. A size is the whole, or that of an occurrence or a turn."""
+    expected, figures, sentence = culprit.expected, play.figures, play.sentence()
+    pattern = lambda text: re.sub(r"\$([a-z_]+)", lambda key: re.escape(str(figures.get(key[1], "-"))[:15]), text)
+    found = lambda key, text: any(re.search(pattern(each), text) for each in culprit.today.get(key, []))
+    if found("false", sentence):
+        return Verdict(-2, "false")
+    if found("names", sentence):
+        truth, times = figures[expected.size], max(figures.get("times", 1), 1)
+        sizes = [truth, truth / times, truth / max(figures.get("turns", 1), 1)]
+        if expected.kind == "on-time" or any(near(said, size, expected.tolerance) for said in durations(sentence) for size in sizes):
+            return Verdict(2, "named")
+        return Verdict(1, "named, another size")
+    screen = " ".join(play.screen.split())
+    return Verdict(1, "listed") if found("lists", screen) else Verdict(0, "not seen")
