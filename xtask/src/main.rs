@@ -3,12 +3,13 @@
 //! `cargo xtask schema` writes the JSON Schema of the record. `man` and `completions` write the manual and the shell completions from
 //! the definition of the command line. `budget` checks size and start-up of the release binary. `aa` shows the error rates of
 //! `punctual compare`. `vm` runs a command under a Debian kernel in QEMU. `install` builds and installs everything that belongs to the
-//! command, `dist` makes the files of a release. `fuzz` runs the tests of every parser with a million malformed inputs. `mutants` counts the small defects that
-//! the tests find.
+//! command, `dist` makes the files of a release. `culprits` scores `punctual why` on programs with one known ailment each. `fuzz` runs
+//! the tests of every parser with a million malformed inputs. `mutants` counts the small defects that the tests find.
 #![forbid(unsafe_code)]
 
 mod aa;
 mod budget;
+mod culprits;
 mod dist;
 mod fuzz;
 mod install;
@@ -53,6 +54,8 @@ enum Chore {
     Budget,
     /// Show the error rates of `punctual compare`, `ramp` and the check-up on an unchanged machine
     Aa(aa::AaArgs),
+    /// Score `punctual why` on programs with one known ailment each: culprits/culprits.py
+    Culprits(culprits::CulpritsArgs),
     /// Run the tests of every parser with many malformed inputs; a panic, a hang or too much memory is a failure
     Fuzz(fuzz::FuzzArgs),
     /// Make the files of a release in target/dist: Debian packages, tarballs, wheels, static commands, SHA256SUMS
@@ -72,6 +75,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Completions { check } => manual::completions(check),
         Chore::Budget => budget::run(),
         Chore::Aa(args) => aa::run(&args),
+        Chore::Culprits(args) => culprits::run(&args),
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Dist(args) => dist::run(&args),
         Chore::Install(args) => install::run(&args),
