@@ -81,9 +81,8 @@ pub fn names(calls: &[SystemCall]) -> Vec<&str> {
 
 const LIBRARY: Method = Method {
     system_calls: &["clock_nanosleep", "clock_nanosleep_time64"],
-    // The first wait sets the timer slack. The sleeper learns a sleep's cost from the thread's CPU clock, a system call,
-    // and reads the kernel's account of the thread. A debug build checks a descriptor before it closes it.
-    also: &["prctl", "clock_gettime", "openat", "read", "close", "fcntl", "fcntl64"],
+    // The first wait sets the timer slack.
+    also: &["prctl"],
     absolute: true,
     ..Method::unnamed(Kind::Library)
 };
@@ -114,6 +113,9 @@ static LIBRARY_METHODS: &[Method] = &[
         about: "sleeps until a learned margin before the deadline, then spins: on time at little CPU time",
         call: "Sleeper::new()",
         code: "let mut sleeper = punctual::Sleeper::new(); sleeper.sleep_until(deadline);",
+        // It learns a sleep's cost from the thread's CPU clock, a system call, and now and then reads the thread's run delay in /proc. A
+        // debug build checks a descriptor before it closes it.
+        also: &["prctl", "clock_gettime", "openat", "read", "close", "fcntl", "fcntl64"],
         open: || open_sleeper(Strategy::Hybrid),
         ..LIBRARY
     },
