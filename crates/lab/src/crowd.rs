@@ -32,6 +32,15 @@ pub const MOST: u32 = 64;
 /// Longest time for the crowd to start or stop before it is a failure. A niced member on a CPU with a real-time load
 /// may wait for seconds.
 const PATIENCE_NS: i64 = 10_000_000_000;
+/// Shortest time over which shares of the CPU are told, for each program that takes part. A slice lasts up to two ticks of
+/// the kernel, some 10 ms at 100 Hz and 8 ms at 250 Hz; one slice more or less is then no more than a part of the share.
+const SHARES_NS: i64 = 20_000_000;
+
+/// Whether shares of the CPU were measured for several slices of this many programs.
+pub(crate) fn shows_shares(elapsed_ns: i64, programs: u32) -> bool {
+    elapsed_ns >= SHARES_NS * i64::from(programs)
+}
+
 /// Interval of checks whether it has started or stopped.
 const LOOK: Duration = Duration::from_micros(300);
 /// Busy programs on one CPU.

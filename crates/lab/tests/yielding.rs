@@ -9,7 +9,7 @@ use punctual_lab::frame;
 use punctual_lab::yielding::{self, CompetitorPolicy, Plan, Request, methods};
 use punctual_lab::{Amount, Session, Silent, Stop, Variant, one_cpu};
 use punctual_record::experiment::yielding::{CompetitorKind, Metrics, Rank};
-use punctual_record::{Notice, Quantity, Run, Series};
+use punctual_record::{Notice, Quantity, RoundFigures, Run, Series};
 use punctual_testing::{Disturbed, alone_on_this_machine, eventually, skip, undisturbed, until};
 
 fn request(names: &[&str]) -> Request {
@@ -111,6 +111,21 @@ fn only_what_enters_the_scheduler_lets_a_competitor_run() {
             theirs / own
         };
         assert!(left("sched_yield") > left("pause"), "who yields has less of the CPU than who does not");
+    }
+}
+
+/// Ten calls of some nanoseconds are shorter than any slice. The shares of their rounds are those of several.
+#[test]
+fn few_calls_still_show_who_had_the_cpu() {
+    let _alone = alone_on_this_machine();
+    let frame = frame::Request::as_found(Amount::Samples(50), 5);
+    let run = measure(Request { frame, ..request(&["pause", "sched_yield"]) });
+    for series in calls(&run) {
+        assert_eq!(series.summary.count, 50, "{}: no call more than asked for is a sample", series.subject);
+        let shares = |round: &RoundFigures| round.own_cpu_share.zip(round.competitor_cpu_share);
+        let shares: Vec<(f64, f64)> = series.rounds.iter().filter_map(shares).collect();
+        assert_eq!(shares.len(), series.rounds.len(), "{}: {:?}", series.subject, series.rounds);
+        assert!(shares.iter().all(|(own, theirs)| *own > 0.0 && own + theirs <= 1.001), "{shares:?}");
     }
 }
 

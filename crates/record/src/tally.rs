@@ -76,6 +76,7 @@ impl SeriesTally {
             cpu_ns_per_op: per_operation(usage.cpu_ns, distribution.count()),
             involuntary_switches: usage.involuntary,
             competitor_cpu_share: None,
+            own_cpu_share: None,
         });
         self.total.merge(&distribution);
         self.usage = Some(self.usage.map_or(usage, |so_far| so_far.plus(usage)));

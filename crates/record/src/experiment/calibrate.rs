@@ -38,6 +38,8 @@ metrics! {
         shortened_by_ns: f64 => mean,
         /// Cost of one reading of the clock, measured by itself.
         clock_read_ns: f64 => mean,
+        /// Pairs of readings without a sleep between them, of which TS + TE is the median. Absent: it was extrapolated from sleeps.
+        pairs: u64 => sum,
         /// 5th percentile of TN over the rounds.
         p5_ns: f64 => mean,
         /// 95th percentile of TN over the rounds.

@@ -230,6 +230,7 @@ flat! { RoundFigures {
     cpu_ns_per_op: Option<f64>,
     involuntary_switches: Option<u64>,
     competitor_cpu_share: Option<f64>,
+    own_cpu_share: Option<f64>,
 } }
 
 words! {
@@ -288,6 +289,9 @@ pub struct RoundFigures {
     /// Share of the CPU that competitors got in this round, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub competitor_cpu_share: Option<f64>,
+    /// Share of the CPU that the caller took meanwhile, 0 to 1; absent where the round was shorter than some time slices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_cpu_share: Option<f64>,
 }
 
 // What a remedy is to a program: what to write, and what it costs.

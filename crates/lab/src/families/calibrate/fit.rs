@@ -4,6 +4,10 @@
 //! The input is measurements of many X (consecutive sleeps) and T (requested time of each). The output is TN, the overhead
 //! of a sleep, and TS + TE, the cost of reading the clock. The slope is the Theil-Sen estimator: the median of the slopes of
 //! all pairs of points. Up to 29 % of the points may be arbitrary. A fit of two points has no such robustness.
+//!
+//! Sleeps scatter by microseconds, so no number of them shows a constant of some nanoseconds: extrapolated to X = 0, it is as
+//! often negative as not. Pairs of readings with no sleep between them (X = 0) are the constant and nothing else. Each round has
+//! many of them.
 
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
@@ -47,7 +51,7 @@ pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
     median(&slopes)
 }
 
-/// Fits the model. None without two different X.
+/// Fits the model. None without two different X. Without a point at X = 0, the constant is extrapolated from the others.
 #[must_use]
 pub fn fit(points: &[Point]) -> Option<Fit> {
     // The requested time is known exactly, so only X and the constant are left to fit.
@@ -55,13 +59,19 @@ pub fn fit(points: &[Point]) -> Option<Fit> {
         .iter()
         .map(|p| (f64::from(p.sleeps), (p.elapsed_ns - i64::from(p.sleeps) * p.asked_ns) as f64))
         .collect();
-    let sleep_adds_ns = slope(&rest)?;
-    let intercepts: Vec<f64> = rest.iter().map(|(x, y)| y - sleep_adds_ns * x).collect();
-    Some(Fit { sleep_adds_ns, clock_costs_ns: median(&intercepts)? })
+    let (constants, sleeps): (Vec<_>, Vec<_>) = rest.into_iter().partition(|(x, _)| *x == 0.0);
+    let sleep_adds_ns = slope(&sleeps)?;
+    let constants: Vec<f64> = match constants.is_empty() {
+        true => sleeps.iter().map(|(x, y)| y - sleep_adds_ns * x).collect(),
+        false => constants.into_iter().map(|(_, y)| y).collect(),
+    };
+    Some(Fit { sleep_adds_ns, clock_costs_ns: median(&constants)? })
 }
 
 /// Consecutive sleeps.
 const SLEEPS: [u32; 5] = [1, 2, 4, 8, 16];
+/// Pairs of readings without a sleep in a round: some microseconds, and a median that no interruption moves.
+const PAIRS: u32 = 101;
 /// Requested times of each, ns.
 const ASKED_NS: [i64; 4] = [10_000, 30_000, 100_000, 200_000];
 /// The progress display shows the median of this many of the newest rounds.
@@ -91,6 +101,7 @@ impl Rounds {
         Metrics {
             shortened_by_ns: None,
             clock_read_ns: Some(session::clock_cost().read_ns),
+            pairs: None,
             p5_ns: quantile(&mut tn, 0.05),
             p95_ns: quantile(&mut tn, 0.95),
             drift_ns_per_s: slope(&over_time),
@@ -144,10 +155,11 @@ impl Family for Fits {
         let costs = rounds.samples(|fit| fit.clock_costs_ns);
         let mut tally = SeriesTally::new();
         tally.add_samples((0, 0), &mut Recorder::new(), costs.iter().copied());
+        let pairs = Metrics { pairs: Some(u64::from(PAIRS) * rounds.0.len() as u64), ..Metrics::default() };
         let adds = rounds.samples(|fit| fit.sleep_adds_ns);
         Report::with_series(vec![
             series_of(Figure::SleepAdds, measured.tally, adds, rounds.metrics()),
-            series_of(Figure::ClockCosts, &tally, costs, Metrics::default()),
+            series_of(Figure::ClockCosts, &tally, costs, pairs),
         ])
     }
 }
@@ -199,7 +211,12 @@ impl Bench for FitBench<'_> {
 
 /// One measurement of every X and T, and their fit.
 fn round(waiter: &mut dyn Waiter) -> linux::Result<Option<Fit>> {
-    let mut points = Vec::with_capacity(SLEEPS.len() * ASKED_NS.len());
+    let mut points = Vec::with_capacity(PAIRS as usize + SLEEPS.len() * ASKED_NS.len());
+    for _ in 0..PAIRS {
+        let begin = now_ns(Clock::Monotonic);
+        let elapsed_ns = now_ns(Clock::Monotonic) - begin;
+        points.push(Point { sleeps: 0, asked_ns: 0, elapsed_ns });
+    }
     for asked_ns in ASKED_NS {
         for sleeps in SLEEPS {
             let begin = now_ns(Clock::Monotonic);
@@ -255,6 +272,19 @@ mod tests {
         }
     }
 
+    /// Sleeps that scatter by microseconds leave the constant alone where there are readings without a sleep.
+    #[test]
+    fn the_constant_is_that_of_readings_without_a_sleep() {
+        let noisy = points(50_000.0, 24.0, |n| [3_000.0, -2_000.0, 5_000.0, 0.0, 1_000.0][n / 5]);
+        let extrapolated = fit(&noisy).unwrap().clock_costs_ns;
+        let readings = (0..9).map(|n| Point { sleeps: 0, asked_ns: 0, elapsed_ns: if n == 4 { 80_000 } else { 24 } });
+        let all: Vec<Point> = noisy.iter().copied().chain(readings).collect();
+        let found = fit(&all).unwrap();
+        assert_eq!(found.clock_costs_ns, 24.0);
+        assert_eq!(found.sleep_adds_ns, fit(&noisy).unwrap().sleep_adds_ns, "they are no sleeps");
+        assert!((extrapolated - 24.0).abs() > 500.0, "{extrapolated}: the test has no noise to resist");
+    }
+
     /// The published example: X = 1 took 215.935 µs and X = 10 took 1696.492 µs, at 100 µs each.
     #[test]
     fn the_note_of_2019() {
@@ -294,7 +324,8 @@ mod tests {
         assert_eq!((typed.parameters.figure, typed.parameters.asked_ns), (Figure::SleepAdds, None));
         assert_eq!((typed.metrics.drift_ns_per_s, typed.metrics.p5_ns), (Some(1.0), Some(50_000.2)));
         assert!(typed.metrics.clock_read_ns.is_some());
-        assert_eq!(costs.experiment.calibrate().unwrap().metrics, Metrics::default());
+        let pairs = Some(5 * u64::from(PAIRS));
+        assert_eq!(costs.experiment.calibrate().unwrap().metrics, Metrics { pairs, ..Metrics::default() });
     }
 
     #[test]

@@ -12,7 +12,7 @@ use punctual_record::{Recorder, SeriesTally, Usage};
 
 use super::mailbox::Mailbox;
 use super::plan::{Cell, Plan, ReceiveMethod};
-use crate::crowd::Crowd;
+use crate::crowd::{Crowd, shows_shares};
 use crate::frame::breaks::moved_away;
 use crate::frame::error::{Opened, ready};
 use crate::frame::figures::{Meter, Sum};
@@ -31,8 +31,8 @@ const SUSPICIOUS_NS: i64 = 500_000_000;
 pub(crate) struct Extra {
     pub(super) round_trips: SeriesTally,
     pub(super) silence: Shares,
-    /// Share of the CPU that the busy program got while no message came, for each round.
-    pub(super) shares: Vec<Option<f64>>,
+    /// Who had the CPU while no message came, for each round.
+    pub(super) shares: Vec<Shares>,
 }
 
 /// The shares of the CPU while no message came.
@@ -215,6 +215,11 @@ impl Shares {
     pub(super) fn of_competitor(&self) -> Option<f64> {
         (self.elapsed_ns != 0).then(|| self.competitor_ns as f64 / self.elapsed_ns as f64)
     }
+
+    /// That of the receiver; `None` where the silence was shorter than some time slices.
+    pub(super) fn of_receiver(&self) -> Option<f64> {
+        shows_shares(self.elapsed_ns, 2).then(|| self.own_ns as f64 / self.elapsed_ns as f64)
+    }
 }
 
 impl Bench for PollBench<'_> {
@@ -257,7 +262,7 @@ impl Bench for PollBench<'_> {
     fn keep(&mut self, _: usize, (round, started_ns): (u32, u64), extra: &mut Extra) {
         let Some(shares) = self.last.take() else { return };
         extra.round_trips.add_round(round, started_ns, &self.round_trips, Usage::default());
-        extra.shares.push(shares.of_competitor());
+        extra.shares.push(shares);
         extra.silence.elapsed_ns += shares.elapsed_ns;
         extra.silence.own_ns += shares.own_ns;
         extra.silence.competitor_ns += shares.competitor_ns;

@@ -99,7 +99,10 @@ impl Family for Plan {
         let extra = measured.extra;
         let mut one_way = measured.series(measured.tally, Quantity::OneWay, experiment(metrics(extra)));
         let shares = one_way.rounds.iter_mut().zip(&extra.shares);
-        shares.for_each(|(round, share)| round.competitor_cpu_share = *share);
+        shares.for_each(|(round, shares)| {
+            round.competitor_cpu_share = shares.of_competitor();
+            round.own_cpu_share = shares.of_receiver();
+        });
         let mut series = vec![one_way];
         if extra.round_trips.count() > 0 {
             series.push(measured.series(

@@ -9,11 +9,11 @@ use punctual_record::statistics::median;
 use punctual_record::{Recorder, SeriesTally, Usage};
 
 use super::plan::{Cell, Plan};
-use crate::crowd::Crowd;
+use crate::crowd::{Crowd, shows_shares};
 use crate::frame::breaks::moved_away;
 use crate::frame::error::{Opened, ready};
 use crate::frame::figures::{Meter, Sum, next_stretch};
-use crate::frame::{Bench, Failure};
+use crate::frame::{Amount, Bench, Failure};
 use crate::ways::yielding::{Probe, Yielder};
 
 /// Length of a slice of the bare loop, ns. A few interruptions do not change the median of the slices. Two clock
@@ -22,6 +22,9 @@ const SLICE_NS: f64 = 200_000.0;
 
 /// A real-time load rests after this much CPU time, as [`punctual::RtThrottle`] does.
 const REST_AFTER_NS: u64 = 50_000_000;
+
+/// Longest time of all calls beyond those asked for: a part of what a number of samples may take longer than announced.
+const SPARE_NS: i64 = 10_000_000_000;
 
 /// Shortest time of calls in a cell's pilot.
 const REHEARSAL_NS: u64 = 2_000_000;
@@ -33,9 +36,25 @@ pub(crate) struct Extra {
     pub(super) away: SeriesTally,
     /// Cost of a call in the bare loop, ns, for each round.
     pub(super) bare_ns: Vec<f64>,
-    /// Share of the CPU that the competitors got, for each round.
-    pub(super) shares: Vec<Option<f64>>,
+    /// Who had the CPU, for each round.
+    pub(super) shares: Vec<Shares>,
     pub(super) sums: Sums,
+}
+
+/// Who had the CPU in a round.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Shares {
+    pub(super) competitors: Option<f64>,
+    /// Absent where the round was shorter than some time slices.
+    pub(super) own: Option<f64>,
+}
+
+impl Shares {
+    fn of(sums: &Sums, competitors: u32) -> Self {
+        let share = |ns: i64| Some(ns as f64 / sums.elapsed_ns as f64).filter(|share| share.is_finite());
+        let own = share(sums.own_cpu_ns).filter(|_| shows_shares(sums.elapsed_ns, competitors + 1));
+        Self { competitors: share(sums.competitors_cpu_ns), own }
+    }
 }
 
 /// Sums over all rounds.
@@ -80,6 +99,10 @@ pub(super) struct YieldBench<'a> {
     /// The last batch's results beside its samples, until it counts.
     last: Option<(Sums, Option<f64>)>,
     away: Recorder,
+    /// Calls beyond those asked for, which only show the shares of the CPU.
+    further: [Recorder; 2],
+    /// Time of such calls that this run may still spend.
+    spare_ns: i64,
     /// CPU time of caller and competitors since the last rest.
     unrested_ns: u64,
     /// In the pilot round.
@@ -90,7 +113,18 @@ impl<'a> YieldBench<'a> {
     /// Opens every method of the plan on the calling thread.
     pub(super) fn open(plan: &'a Plan, crowds: Vec<Result<Crowd, Failure>>) -> Self {
         let yielders = plan.methods.iter().map(|m| (m.open)()).collect();
-        Self { plan, yielders, crowds, last: None, away: Recorder::new(), unrested_ns: 0, rehearsing: true }
+        let counted = matches!(plan.request.amount, Amount::Samples(_));
+        Self {
+            plan,
+            yielders,
+            crowds,
+            last: None,
+            away: Recorder::new(),
+            further: [Recorder::new(), Recorder::new()],
+            spare_ns: if counted { SPARE_NS } else { 0 },
+            unrested_ns: 0,
+            rehearsing: true,
+        }
     }
 
     /// Lets the cell's competitors work, and all others rest.
@@ -137,17 +171,36 @@ impl<'a> YieldBench<'a> {
                 repeat(ready(&mut self.yielders[at.method])?, n, &mut bare, &mut sums)?;
             }
             let used = self.stretch(at, n, into, &mut sums)?;
-            self.rest(at, used)?;
             stretch = next_stretch(n, used.elapsed_ns);
             total.add(used);
             to_go -= n;
         }
+        if at.competitors > 0 && !self.rehearsing {
+            self.go_on(at, stretch, &mut sums)?;
+        }
         Ok((total.usage(), sums, bare))
+    }
+
+    /// Few calls may fit into one time slice: then either side has the whole CPU. Further calls make several slices of it.
+    fn go_on(&mut self, at: &Cell, mut stretch: u64, sums: &mut Sums) -> Result<(), Failure> {
+        while !shows_shares(sums.elapsed_ns, at.competitors + 1) && self.spare_ns > 0 {
+            let before_ns = sums.elapsed_ns;
+            let crowd = at.spec.and_then(|spec| self.crowds.get(spec)).and_then(|crowd| crowd.as_ref().ok());
+            self.further.iter_mut().for_each(Recorder::clear);
+            let [calls, away] = &mut self.further;
+            let used = timed(ready(&mut self.yielders[at.method])?, stretch, crowd, (calls, away), sums)?;
+            self.rest(at, used)?;
+            stretch = next_stretch(stretch, used.elapsed_ns);
+            self.spare_ns -= sums.elapsed_ns - before_ns;
+        }
+        Ok(())
     }
 
     fn stretch(&mut self, at: &Cell, n: u64, into: &mut Recorder, sums: &mut Sums) -> Result<Usage, Failure> {
         let crowd = at.spec.and_then(|spec| self.crowds.get(spec)).and_then(|crowd| crowd.as_ref().ok());
-        timed(ready(&mut self.yielders[at.method])?, n, crowd, (into, &mut self.away), sums)
+        let used = timed(ready(&mut self.yielders[at.method])?, n, crowd, (into, &mut self.away), sums)?;
+        self.rest(at, used)?;
+        Ok(used)
     }
 
     /// If caller or competitors are real-time threads, lets others have the CPU: a break of 5 % after each 50 ms.
@@ -219,12 +272,11 @@ impl Bench for YieldBench<'_> {
         Ok(usage)
     }
 
-    fn keep(&mut self, _: usize, (round, started_ns): (u32, u64), extra: &mut Extra) {
+    fn keep(&mut self, cell: usize, (round, started_ns): (u32, u64), extra: &mut Extra) {
         let Some((sums, bare_ns)) = self.last.take() else { return };
         extra.away.add_round(round, started_ns, &self.away, Usage::default());
         extra.bare_ns.extend(bare_ns);
-        let share = sums.competitors_cpu_ns as f64 / sums.elapsed_ns as f64;
-        extra.shares.push(Some(share).filter(|share| share.is_finite()));
+        extra.shares.push(Shares::of(&sums, self.plan.cells[cell].competitors));
         extra.sums.add(&sums);
     }
 }
@@ -283,6 +335,24 @@ mod tests {
 
     use super::*;
     use crate::families::yielding::methods;
+
+    /// Within a slice either side has the whole CPU: such a round says nothing of shares.
+    #[test]
+    fn a_round_shorter_than_some_slices_has_no_shares() {
+        let of = |ms: i64, competitors| {
+            let sums = Sums {
+                elapsed_ns: ms * 1_000_000,
+                own_cpu_ns: ms * 250_000,
+                competitors_cpu_ns: ms * 500_000,
+                ..Sums::default()
+            };
+            let Shares { own, competitors } = Shares::of(&sums, competitors);
+            (own, competitors)
+        };
+        assert_eq!(of(40, 1), (Some(0.25), Some(0.5)));
+        assert_eq!((of(39, 1), of(40, 2), of(60, 2)), ((None, Some(0.5)), (None, Some(0.5)), (Some(0.25), Some(0.5))));
+        assert_eq!(of(0, 1), (None, None));
+    }
 
     /// The kernel brings `getrusage` up to date when the thread is switched out, and at ticks. A loop shorter than a tick,
     /// right after a sleep, therefore looked like no time at all.

@@ -103,7 +103,10 @@ impl Family for Plan {
         let mut calls = measured.series(measured.tally, Quantity::CallCost, experiment(metrics));
         if self.cells[cell].competitors > 0 {
             let shares = calls.rounds.iter_mut().zip(&extra.shares);
-            shares.for_each(|(round, share)| round.competitor_cpu_share = *share);
+            shares.for_each(|(round, shares)| {
+                round.competitor_cpu_share = shares.competitors;
+                round.own_cpu_share = shares.own;
+            });
         }
         let mut series = vec![calls];
         if extra.away.count() > 0 {
@@ -166,7 +169,7 @@ mod tests {
 
     use punctual_record::experiment::yielding::{CompetitorKind, Rank};
 
-    use super::bench::Sums;
+    use super::bench::{Shares, Sums};
     use super::*;
     use crate::frame::Amount;
     use crate::frame::Request as Frame;
@@ -201,7 +204,8 @@ mod tests {
             competitors_cpu_ns: 30,
             ..Sums::default()
         };
-        let with_others = Extra { sums, away: made_up_tally(&[7]), shares: vec![Some(0.3)], ..Extra::default() };
+        let shares = Shares { competitors: Some(0.3), own: Some(0.6) };
+        let with_others = Extra { sums, away: made_up_tally(&[7]), shares: vec![shares], ..Extra::default() };
         let alone = Extra { bare_ns: vec![9.0, 5.0, 6.0], ..Extra::default() };
         let extras = [alone, with_others];
         let report = made_up_report(&plan, 0, &[10], &extras);
@@ -220,6 +224,7 @@ mod tests {
         );
         assert_eq!((metrics.user_ns_per_op, metrics.observed.as_deref()), (None, Some("sched_yield")));
         assert_eq!(report.series[1].quantity, Quantity::Away);
-        assert_eq!(report.series[0].rounds[0].competitor_cpu_share, Some(0.3));
+        let round = &report.series[0].rounds[0];
+        assert_eq!((round.competitor_cpu_share, round.own_cpu_share), (Some(0.3), Some(0.6)));
     }
 }
