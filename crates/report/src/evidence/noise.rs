@@ -267,11 +267,11 @@ impl Look<'_> {
     }
 }
 
-/// A mean with its 95 % interval, in ns.
+/// A mean with its 95 % interval: of times in ns, or of shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Mean {
     /// The mean of the rounds.
-    pub(crate) ns: f64,
+    pub(crate) value: f64,
     /// Lower end.
     pub(crate) low: f64,
     /// Upper end.
@@ -284,9 +284,9 @@ impl Mean {
     pub(crate) fn of_rounds(series: &Series, figure: impl Fn(&RoundFigures) -> Option<f64>) -> Option<Self> {
         let values: Vec<f64> = series.rounds.iter().filter_map(figure).filter(|ns| ns.is_finite()).collect();
         let error = wandering(&values)?.sqrt();
-        let ns = values.iter().sum::<f64>() / values.len() as f64;
+        let value = values.iter().sum::<f64>() / values.len() as f64;
         let reach = student_quantile(LEVEL, FREEDOM) * error;
-        Some(Self { ns, low: ns - reach, high: ns + reach })
+        Some(Self { value, low: value - reach, high: value + reach })
     }
 }
 
@@ -365,9 +365,9 @@ mod tests {
     #[test]
     fn rounds_that_differ_widen_it() {
         let narrow = mean(&[-10, -12, -10, -11, -12]).unwrap();
-        assert!(narrow.ns == -11.0 && narrow.high < 0.0 && narrow.low > -16.0, "{narrow:?}");
+        assert!(narrow.value == -11.0 && narrow.high < 0.0 && narrow.low > -16.0, "{narrow:?}");
         let wide = mean(&[-90, 70, -80, 60, -15]).unwrap();
-        assert!(wide.ns == -11.0 && wide.low < -100.0 && wide.high > 80.0, "{wide:?}");
+        assert!(wide.value == -11.0 && wide.low < -100.0 && wide.high > 80.0, "{wide:?}");
         assert_eq!(mean(&[-11, -11, -11, -11]), None, "too few rounds");
     }
 }

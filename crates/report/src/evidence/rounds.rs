@@ -97,6 +97,11 @@ impl Effect {
         self.gain.filter(|_| self.outcome == Outcome::Worse).map(turned)
     }
 
+    /// Whether no difference is shown, and none larger than this is left possible.
+    pub(crate) fn is_alike(&self, within_ns: i64) -> bool {
+        self.outcome == Outcome::NoDifference && self.gain.is_some_and(|gain| gain.most_ns() <= within_ns)
+    }
+
     fn tested(before: Option<f64>, after: Option<f64>, outcome: Outcome, gain: Gain) -> Self {
         let [before_ns, after_ns] = [before, after].map(|ns| ns.map(|ns| ns.round() as i64));
         Self { outcome, before_ns, after_ns, gain: Some(gain), why: None }

@@ -1,9 +1,9 @@
 //! Calibration: what a sleep adds, what the clock costs, and whether waits that are shortened by both take as long as asked.
 
 use punctual_record::experiment::calibrate::{Figure, Metrics, Parameters};
-use punctual_record::{Experiment, Interval, Run, Series};
+use punctual_record::{Experiment, Interval, Run, Series, Summary};
 
-use crate::document::{Block, Columns, Item, Note, Section, Table};
+use crate::document::{Block, Columns, Note, Section, Table};
 use crate::evidence::{Figure as Compared, Mean, Outcome, rounds};
 use crate::family::figures::Figures;
 use crate::family::shared::{ALWAYS, Family, Measured, measured};
@@ -43,10 +43,10 @@ fn found(adds: &[Calibrated<'_>], all: &[Calibrated<'_>]) -> Section {
         )
         .known("drift per s", 50, |s| s.metrics.drift_ns_per_s, |drift| format!("{drift:+.0} ns"))
         .estimate("clock (TS+TE)", (90, 55), |s| {
-            let costs = beside(all, s, Figure::ClockCosts);
+            let costs = clock_costs(all, s.series);
             (costs.and_then(|s| s.summary.p50), costs.and_then(|s| s.summary.ci95.p50))
         })
-        .fine("two readings", 40, |s| s.metrics.clock_read_ns.map(|ns| 2.0 * ns))
+        .fine("a reading", 40, |s| s.metrics.clock_read_ns)
         .of(adds);
     let legend = vec![
         Note::always(
@@ -54,20 +54,10 @@ fn found(adds: &[Calibrated<'_>], all: &[Calibrated<'_>]) -> Section {
         ),
         Note::on(
             "clock (TS+TE)",
-            "Clock: the constant of the fit. A negative one is the fit's error; two readings: the same, measured by itself.",
+            "Clock: two readings with no sleep between them (X = 0); one reading lies between their stamps. A reading: in a row of many.",
         ),
     ];
-    // The table has the interval of each; a negative one also has a word.
-    let negative = |add: &&Calibrated<'_>| {
-        beside(all, add.series, Figure::ClockCosts).is_some_and(|costs| costs.summary.p50.is_some_and(|ns| ns < 0))
-    };
-    let said: Vec<String> =
-        adds.iter().filter(negative).filter_map(|add| Some(format!("{}: {}", name(add), clock(all, add)?))).collect();
-    let mut section = Section::new("what a sleep adds").with(Block::Table(table)).with(Block::Legend(legend));
-    if !said.is_empty() {
-        section.blocks.push(Block::Items(said.into_iter().map(Item::from).collect()));
-    }
-    section
+    Section::new("what a sleep adds").with(Block::Table(table)).with(Block::Legend(legend))
 }
 
 fn proved(asked: i64, proofs: &[Calibrated<'_>], adds: &[Calibrated<'_>]) -> Section {
@@ -84,11 +74,11 @@ fn proved(asked: i64, proofs: &[Calibrated<'_>], adds: &[Calibrated<'_>]) -> Sec
     let too_short = adds.iter().filter(exceeds);
     let mut too_short: Vec<String> = too_short.map(|add| add.subject.clone()).collect();
     let lead = spoken::exact(asked);
-    let [low, high] = [EARLY.start(), EARLY.end()].map(|share| spoken::share(*share));
+    let most = spoken::share(MOST_EARLY);
     let legend = format!(
         "Error: how long a wait took, less what was asked; negative: it was early. The library's is never early. \
-                  Of waits shortened by an exact TN half are early. It works where {low} to {high} are and the interval of \
-                  the mean error lies within half of TN. Measured again: before each batch of waits, on sleeps as long as theirs."
+                  Of waits shortened by an exact TN half are early. It works where fewer than {most} are shown to be, and the \
+                  interval of the mean error lies within a tenth of TN. Measured again: before each batch of waits, on sleeps as long as theirs."
     );
     let mut section = Section::new(format!("proof: waits of {lead}"))
         .with(Block::Table(proof_columns(columns).of(&rows)))
@@ -174,28 +164,24 @@ fn works(all: &[Calibrated<'_>], first: &Series) -> Vec<String> {
             Judgement::TooLittle(ns) => format!("It fails: a sleep of {slept} adds {} more.", spoken::duration(ns)),
             Judgement::Undecided => "Undecided: the rounds differ too much.".to_owned(),
         };
-        let share = spoken::share(proof.early);
+        let share = early_text(proof.early);
         Some(format!("{lead}: {share} early, mean error {}. {verdict}", mean_text(proof.mean)))
     };
     let ways = [(Figure::Compensated, "TN"), (Figure::Remeasured, "TN measured again")];
     ways.into_iter().filter_map(say).collect()
 }
 
-/// TS+TE, beside the directly measured cost of two readings.
+/// TS+TE, beside the cost of a reading.
 pub(super) fn clock(all: &[Calibrated<'_>], of: &Calibrated<'_>) -> Option<String> {
-    let costs = beside(all, of.series, Figure::ClockCosts)?;
-    let (ns, interval) = (costs.summary.p50?, costs.summary.ci95.p50);
-    let read = 2.0 * of.metrics.clock_read_ns?;
-    let direct = spoken::fine(read);
-    let verdict = match interval {
-        Some(Interval { low, high }) if (low as f64..=high as f64).contains(&read) => {
-            format!("no difference shown from two clock readings ({direct})")
-        }
-        _ if ns < 0 => format!("an error of the fit; two clock readings take {direct}"),
-        Some(_) => format!("two clock readings take {direct}: the fit's constant contains more"),
-        None => format!("not tested against two clock readings ({direct})"),
-    };
-    Some(format!("TS+TE is {}: {verdict}.", with_interval(ns, interval)))
+    let costs = clock_costs(all, of.series)?;
+    let found = with_interval(costs.summary.p50?, costs.summary.ci95.p50);
+    let read = of.metrics.clock_read_ns.map(|ns| format!("; a reading takes {}", spoken::fine(ns)));
+    Some(format!("TS+TE is {found}{}.", read.unwrap_or_default()))
+}
+
+/// The series of TS+TE, where it was measured by readings without a sleep. Extrapolated from sleeps, it is their scatter.
+fn clock_costs<'a>(all: &[Calibrated<'a>], of: &Series) -> Option<Calibrated<'a>> {
+    beside(all, of, Figure::ClockCosts).filter(|costs| costs.metrics.pairs.is_some())
 }
 
 /// What stands for a figure in the tables.
@@ -275,7 +261,7 @@ fn compensation<'a>(all: &[Calibrated<'a>], plain: &Calibrated<'a>) -> Option<Ca
     let again = works(Figure::Remeasured).map(|its| (its, format!("{name} shortened by TN measured again")));
     let ((its, early), what) =
         again.or_else(|| Some((works(Figure::Compensated)?, format!("{name} shortened by TN"))))?;
-    let program = Some(format!("{} of the waits end early", spoken::share(early)));
+    let program = Some(format!("{} of the waits end early", spoken::share(early.value)));
     Some(Candidate { price: Price { program, ..Price::default() }, ..candidate("compensation", &what, plain, &its)? })
 }
 
@@ -303,8 +289,8 @@ pub(in crate::family) struct Proof {
     mean: Mean,
     /// Mean of the rounds' median errors.
     median: Mean,
-    /// Share of early waits.
-    early: f64,
+    /// Share of early waits over the rounds.
+    early: Mean,
     /// What was taken off each wait, in ns.
     shortened_by: f64,
 }
@@ -312,7 +298,7 @@ pub(in crate::family) struct Proof {
 /// Whether waits shortened by TN take as long as asked.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::family) enum Judgement {
-    /// As many are early as [`EARLY`] says, and the mean error is small.
+    /// Fewer are shown to be early than [`MOST_EARLY`], and the mean error is shown to be small.
     Works,
     /// Too many are early: TN is too large for sleeps of that length, by this many ns.
     TooMuch(f64),
@@ -322,8 +308,12 @@ pub(in crate::family) enum Judgement {
     Undecided,
 }
 
-/// Of waits shortened by an exact TN, half are early. Outside of this range, TN misses most of them.
-const EARLY: std::ops::RangeInclusive<f64> = 0.2..=0.8;
+/// Of waits shortened by an exact TN, half are early. Two thirds or more are not what it promises.
+const MOST_EARLY: f64 = 2.0 / 3.0;
+/// If fewer are early, TN misses what most sleeps add.
+const FEWEST_EARLY: f64 = 0.2;
+/// The mean error may leave this part of what was taken off.
+const LEFT: f64 = 0.1;
 
 impl Proof {
     /// `None`: fewer rounds than a test takes.
@@ -331,22 +321,24 @@ impl Proof {
         let mean = mean_error(series)?;
         let median = Mean::of_rounds(series, |round| round.summary.p50.map(|ns| ns as f64))?;
         let shortened_by = series.experiment.calibrate()?.metrics.shortened_by_ns?;
-        Some(Self { mean, median, early: early(series)?, shortened_by })
+        let early = Mean::of_rounds(series, |round| share_early(&round.summary))?;
+        Some(Self { mean, median, early, shortened_by })
     }
 
-    /// Whether the mean error is shown to be less than half of what was taken off. On a busy machine it is not.
+    /// Whether the mean error is shown to be a small part of what was taken off. On a busy machine it is not.
     fn is_small(&self) -> bool {
-        self.mean.low.abs().max(self.mean.high.abs()) < self.shortened_by / 2.0
+        self.mean.low.abs().max(self.mean.high.abs()) < self.shortened_by * LEFT
     }
 
     pub(in crate::family) fn judgement(&self) -> Judgement {
-        let Mean { ns, low, high } = self.median;
-        if EARLY.contains(&self.early) && self.is_small() {
+        let Mean { value, low, high } = self.median;
+        let early = self.early.value;
+        if self.early.high < MOST_EARLY && early >= FEWEST_EARLY && self.is_small() {
             Judgement::Works
-        } else if self.early > *EARLY.end() && high < 0.0 {
-            Judgement::TooMuch(-ns)
-        } else if self.early < *EARLY.start() && low > 0.0 {
-            Judgement::TooLittle(ns)
+        } else if early > MOST_EARLY && high < 0.0 {
+            Judgement::TooMuch(-value)
+        } else if early < FEWEST_EARLY && low > 0.0 {
+            Judgement::TooLittle(value)
         } else {
             Judgement::Undecided
         }
@@ -360,12 +352,22 @@ fn mean_error(series: &Series) -> Option<Mean> {
 
 /// Share of early waits.
 fn early(series: &Series) -> Option<f64> {
-    (series.summary.count > 0).then(|| series.summary.negative as f64 / series.summary.count as f64)
+    share_early(&series.summary)
+}
+
+fn share_early(summary: &Summary) -> Option<f64> {
+    (summary.count > 0).then(|| summary.negative as f64 / summary.count as f64)
+}
+
+/// `57 % [42 72]`.
+fn early_text(early: Mean) -> String {
+    let [low, high] = [early.low, early.high].map(|share| (100.0 * share).clamp(0.0, 100.0));
+    unbroken(&format!("{} [{low:.0} {high:.0}]", units::share(early.value)))
 }
 
 /// `-3.90 µs [-4.51 -3.30]`.
 fn mean_text(mean: Mean) -> String {
-    let ns = mean.ns.round() as i64;
+    let ns = mean.value.round() as i64;
     let interval = Interval { low: mean.low.round() as i64, high: mean.high.round() as i64 };
     unbroken(&format!("{} {}", units::duration(ns), units::interval_like(interval, ns)))
 }

@@ -6,7 +6,7 @@ use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
 use crate::evidence::rounds::{Pair, test};
-use crate::evidence::shares::Baseline;
+use crate::evidence::shares::{Baseline, left_to_others};
 use crate::evidence::{Effect, Figure, Outcome, shares};
 use crate::family::shared::{ALWAYS, Family, Measured, measured};
 use crate::format::naming::under;
@@ -98,8 +98,11 @@ fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<String> {
         let why = effects.iter().find_map(|effect| effect.why.as_deref()).unwrap_or("too few rounds");
         return Some(format!("Which number of polls suits {on} was not tested: {}.", why));
     }
-    let equal: Vec<&Setting<'_>> = std::iter::once(*best).chain(of(Outcome::NoDifference)).collect();
-    let share = |setting: &Setting<'_>| setting.share().unwrap_or(-1.0);
+    // What no test tells apart may still differ by far. Only what is shown to be within the least latency is as good.
+    let least_ns = best.one_way(load).and_then(|series| series.summary.p50)?;
+    let alike = rest.iter().zip(&effects).filter(|(_, effect)| effect.is_alike(least_ns)).map(|(setting, _)| *setting);
+    let equal: Vec<&Setting<'_>> = std::iter::once(*best).chain(alike).collect();
+    let share = |setting: &Setting<'_>| setting.left().unwrap_or(-1.0);
     // The first of equals: it has the least latency.
     let take = equal.iter().rev().copied().max_by(|a, b| share(a).total_cmp(&share(b)))?;
     let p50 = |setting: &Setting<'_>| setting.one_way(load).and_then(|series| series.summary.p50).map(spoken::duration);
@@ -109,13 +112,18 @@ fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<String> {
     {
         text.push_str(&format!("; with {BLOCKING}, {}", p50(blocking)?));
     }
-    if let Some(share) = take.share() {
-        text.push_str(&format!(". A busy program gets {} of the CPU", spoken::share(share)));
+    if let Some(share) = take.left() {
+        text.push_str(&format!(". A busy program gets {} of the CPU time of both", spoken::share(share)));
     }
     text.push('.');
     let others: Vec<String> = equal.iter().filter(|its| !std::ptr::eq(**its, take)).map(|its| described(its)).collect();
     if !others.is_empty() {
         text.push_str(&format!(" No difference shown from {}.", listed(&others, MOST)));
+    }
+    let undecided = of(Outcome::NoDifference).filter(|its| !equal.iter().any(|known| std::ptr::eq(*known, *its)));
+    let undecided: Vec<String> = undecided.map(described).collect();
+    if !undecided.is_empty() {
+        text.push_str(&format!(" Undecided against {}.", listed(&undecided, MOST)));
     }
     Some(text)
 }
@@ -133,13 +141,14 @@ fn front<'a, 'b>(settings: impl IntoIterator<Item = &'a Setting<'b>>) -> Vec<&'a
 where
     'b: 'a,
 {
-    let figures = |s: &'a Setting<'b>| Some((s.idle_ns()?, s.share()?, s));
+    let figures = |s: &'a Setting<'b>| Some((s.idle_ns()?, s.left()?, s));
     let mut known: Vec<(i64, f64, &Setting<'b>)> = settings.into_iter().filter_map(figures).collect();
     known.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
     let mut front: Vec<&Setting<'b>> = Vec::new();
     let mut most = f64::NEG_INFINITY;
     for (_, share, setting) in known {
-        if share > most {
+        // Less is the scatter of shares.
+        if share > most + 0.01 {
             most = share;
             front.push(setting);
         }
@@ -166,7 +175,7 @@ fn of_method(settings: &[Setting<'_>], method: &str) -> Option<String> {
         .filter_map(|s| {
             let polls = unbroken(&units::count(s.polls?.into()));
             let latency = spoken::duration(s.idle_ns()?);
-            let share = spoken::share(s.share()?);
+            let share = spoken::share(s.left()?);
             let plural = if s.polls == Some(1) { "" } else { "s" };
             Some(format!("{polls} poll{plural}: {latency}, {share}"))
         })
@@ -202,7 +211,12 @@ impl Setting<'_> {
         self.busy?.summary.p50
     }
 
-    /// Share of the CPU that the busy program had while no message came.
+    /// What the receiver left to the busy program while no message came, of the CPU time of both.
+    fn left(&self) -> Option<f64> {
+        left_to_others(self.busy?.series)
+    }
+
+    /// Share of the CPU that the busy program had meanwhile.
     fn share(&self) -> Option<f64> {
         self.busy?.metrics.competitor_cpu_share
     }
@@ -274,7 +288,7 @@ pub(in crate::family) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Ve
     for load in [Load::Idle, Load::Busy] {
         let mut chosen: Vec<&Setting<'a>> = Vec::new();
         for wanted in WANTED {
-            let enough = settings.iter().filter(|its| its.subject != BLOCKING && its.share() >= Some(wanted));
+            let enough = settings.iter().filter(|its| its.subject != BLOCKING && its.left() >= Some(wanted));
             let least = enough.filter(|its| its.one_way(load).is_some());
             let least = least.min_by_key(|its| its.one_way(load).and_then(|series| series.summary.p50));
             let new = |its: &&Setting<'a>| !chosen.iter().any(|known| std::ptr::eq(*known, *its));
@@ -307,7 +321,7 @@ fn taken(from: &Setting<'_>, to: &Setting<'_>) -> Option<String> {
     let question = (Baseline::Series(from.busy?.series), to.busy?.series);
     let effect = shares::test(&[question]).into_iter().next().filter(|effect| effect.outcome == Outcome::Worse)?;
     Some(format!(
-        "a busy program gets {} of the CPU instead of {}",
+        "a busy program gets {} of the CPU time of both instead of {}",
         spoken::share(effect.after?),
         spoken::share(effect.before?)
     ))

@@ -36,7 +36,7 @@ impl Goal {
     }
 
     /// A smaller figure, and a larger one.
-    fn words(self) -> [&'static str; 2] {
+    pub(super) fn words(self) -> [&'static str; 2] {
         match self {
             Self::WakeOnTime | Self::SendEvenly => ["earlier", "later"],
             Self::BackSoon => ["sooner back", "later back"],
@@ -112,7 +112,7 @@ pub struct Case {
     /// CPU time per operation after, in ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_ns_after: Option<f64>,
-    /// The share of the CPU that others get, where it was measured.
+    /// The share of the CPU time of both that others get, where it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others: Option<ShareEffect>,
 }
@@ -134,11 +134,11 @@ impl Case {
         shown.and_then(|effect| effect.gain).map_or(0.0, |gain| gain.share)
     }
 
-    /// `others get 81 % of the CPU instead of 49 %`, where a difference is shown.
+    /// `others get 81 % of the CPU time of both instead of 49 %`, where a difference is shown.
     fn shares(&self) -> Option<String> {
         let effect = self.others.as_ref().filter(|effect| effect.is_shown())?;
         Some(format!(
-            "others get {} of the CPU instead of {}",
+            "others get {} of the CPU time of both instead of {}",
             spoken::share(effect.after?),
             spoken::share(effect.before?)
         ))
@@ -198,7 +198,7 @@ pub enum Equality {
         /// The largest difference at the median that is not excluded, in ns.
         p50_ns: i64,
     },
-    /// The difference in the share of the CPU that others get is shown to be small.
+    /// The difference in what is left to others is shown to be small.
     Share {
         /// The largest difference that is not excluded, 0 to 1.
         share: f64,

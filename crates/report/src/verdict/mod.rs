@@ -7,6 +7,7 @@
 mod advice;
 pub mod gate;
 mod rank;
+mod reconciled;
 mod trust;
 
 pub use advice::{Advice, Case, Equality, Goal, Standing, Variant};

@@ -7,6 +7,7 @@ use crate::evidence::shares::{self, Baseline};
 use crate::evidence::{Effect, Figure, Gain, Outcome, ShareEffect};
 
 use super::advice::{Advice, Candidate, Case, Equality, Goal, Standing, Trial, Variant};
+use super::reconciled::reconcile;
 use super::trust::is_busy;
 
 /// What an advice removes, and the series that show it.
@@ -35,13 +36,19 @@ pub(crate) fn tested(run: &Run, candidates: Vec<(&str, Vec<Candidate<'_>>)>) -> 
     advice
 }
 
-/// The advised ones first, the largest gain for its price first.
+/// The advised ones first, the largest gain for its price first; none contradicts one before it.
 pub(crate) fn rank(run: &Run, advice: &mut [Advice]) {
     // A busy machine is late at the tail. On a quiet one a tail is few events, and would make the order one of chance.
     let figures: &[fn(&Case) -> &Effect] =
         if is_busy(run) { &[|case| &case.p50, |case| &case.p99] } else { &[|case| &case.p50] };
     let score = |advice: &Advice| score(advice, figures);
-    advice.sort_by(|a, b| a.standing.cmp(&b.standing).then(a.goal.cmp(&b.goal)).then(score(b).total_cmp(&score(a))));
+    let order = |advice: &mut [Advice]| {
+        advice
+            .sort_by(|a, b| a.standing.cmp(&b.standing).then(a.goal.cmp(&b.goal)).then(score(b).total_cmp(&score(a))));
+    };
+    order(advice);
+    reconcile(advice);
+    order(advice);
 }
 
 /// Candidates of one name and goal as one, in the order of their first case.

@@ -9,6 +9,7 @@ mod common;
 mod compare;
 mod compared;
 mod compared_causes;
+mod contradictions;
 mod document;
 mod explained;
 mod forms;

@@ -23,8 +23,8 @@ const SLICE_NS: f64 = 200_000.0;
 /// A real-time load rests after this much CPU time, as [`punctual::RtThrottle`] does.
 const REST_AFTER_NS: u64 = 50_000_000;
 
-/// Longest time of all calls beyond those asked for: a part of what a number of samples may take longer than announced.
-const SPARE_NS: i64 = 10_000_000_000;
+/// Longest time of all calls beyond a number of samples: a part of what that may take longer than announced. Of a time it is a tenth.
+const SPARE: Duration = Duration::from_secs(10);
 
 /// Shortest time of calls in a cell's pilot.
 const REHEARSAL_NS: u64 = 2_000_000;
@@ -113,7 +113,10 @@ impl<'a> YieldBench<'a> {
     /// Opens every method of the plan on the calling thread.
     pub(super) fn open(plan: &'a Plan, crowds: Vec<Result<Crowd, Failure>>) -> Self {
         let yielders = plan.methods.iter().map(|m| (m.open)()).collect();
-        let counted = matches!(plan.request.amount, Amount::Samples(_));
+        let spare = match plan.request.amount {
+            Amount::Samples(_) => SPARE,
+            Amount::Time(time) => time / 10,
+        };
         Self {
             plan,
             yielders,
@@ -121,7 +124,7 @@ impl<'a> YieldBench<'a> {
             last: None,
             away: Recorder::new(),
             further: [Recorder::new(), Recorder::new()],
-            spare_ns: if counted { SPARE_NS } else { 0 },
+            spare_ns: spare.as_nanos() as i64,
             unrested_ns: 0,
             rehearsing: true,
         }

@@ -39,7 +39,7 @@ fn rivals(contest: &Contest<'_>) -> String {
     if contest.competitors == 1 { "a competitor".to_owned() } else { format!("{} competitors", contest.competitors) }
 }
 
-/// `To let others run: sched_yield. A competitor gets 100 % of the CPU; with usleep0, 81 %.`
+/// `To let others run: sched_yield. A competitor gets 100 % of the CPU time of both; with usleep0, 81 %.`
 fn let_others_run(contest: &Contest<'_>) -> String {
     let questions: Vec<_> =
         contest.figures.iter().map(|f| (Baseline::Share(contest.fair_share()), f.calls.series)).collect();
@@ -51,32 +51,35 @@ fn let_others_run(contest: &Contest<'_>) -> String {
     };
     let mut shown: Vec<&Figure<'_>> =
         contest.figures.iter().zip(effects.clone()).filter(gives).map(|(figure, _)| figure).collect();
-    shown.sort_by(|a, b| b.others_share().unwrap_or(0.0).total_cmp(&a.others_share().unwrap_or(0.0)));
+    shown.sort_by(|a, b| b.left_to_others().unwrap_or(0.0).total_cmp(&a.left_to_others().unwrap_or(0.0)));
     let Some((best, rest)) = shown.split_first() else {
         if let Some(why) = effects.iter().find_map(|effect| effect.why.as_deref()) {
             return format!("Which call lets others run was not tested: {why}.");
         }
-        return format!("No call is shown to let others run: to give {} more than {fair} of the CPU.", rivals(contest));
+        let rivals = rivals(contest);
+        return format!(
+            "No call is shown to let others run: to give {rivals} more than {fair} of the CPU time of both."
+        );
     };
     let questions: Vec<_> =
         rest.iter().map(|figure| (Baseline::Series(figure.calls.series), best.calls.series)).collect();
     let less = shares::test(&questions);
     let mut equal = vec![*best];
-    let same = rest.iter().zip(&less).filter(|(_, effect)| effect.outcome == Outcome::NoDifference);
+    let same = rest.iter().zip(&less).filter(|(_, effect)| effect.is_alike());
     equal.extend(same.map(|(figure, _)| *figure));
     let cost = |figure: &&Figure<'_>| contest.alone(figure).and_then(Figure::cost_ns).unwrap_or(f64::MAX);
     equal.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
     let mut text = format!(
-        "To let others run: {}. {} gets {} of the CPU",
+        "To let others run: {}. {} gets {} of the CPU time of both",
         names(&equal),
         capital(&rivals(contest)),
-        share(equal.first().and_then(|figure| figure.others_share()))
+        share(equal.first().and_then(|figure| figure.left_to_others()))
     );
     let worse =
         rest.iter().zip(&less).filter(|(_, effect)| effect.outcome == Outcome::Better).map(|(figure, _)| figure);
     let habit = contest.habits().find(|habit| worse.clone().any(|figure| figure.name() == habit.name()));
     if let Some(habit) = habit {
-        text.push_str(&format!("; with {}, {}", habit.name(), share(habit.others_share())));
+        text.push_str(&format!("; with {}, {}", habit.name(), share(habit.left_to_others())));
     }
     text.push('.');
     text
@@ -128,7 +131,9 @@ fn back_soon(run: &Run, contest: &Contest<'_>) -> Option<String> {
         return Some(format!("Which call returns first was not tested: {why}."));
     }
     let duration = |figure: &Figure<'_>| unbroken(&away(figure).map_or_else(String::new, units::duration));
-    let equal: Vec<&Figure<'_>> = std::iter::once(*best).chain(of(Outcome::NoDifference)).collect();
+    let least_ns = away(best)?;
+    let alike = rest.iter().zip(&effects).filter(|(_, effect)| effect.is_alike(least_ns)).map(|(figure, _)| *figure);
+    let equal: Vec<&Figure<'_>> = std::iter::once(*best).chain(alike).collect();
     let lead = if rest.is_empty() { "To be back soon: only" } else { "To be back soon:" };
     let also = if rest.is_empty() { " yields" } else { "" };
     let mut text =
@@ -155,8 +160,8 @@ pub(in crate::family) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Ve
 
 /// Instead of the habit that leaves others least. A call that does not yield on this kernel is no candidate.
 fn to_let_others_run<'a>(contest: &Contest<'a>) -> Vec<Candidate<'a>> {
-    let share = |figure: &Figure<'_>| figure.others_share().unwrap_or(f64::NAN);
-    let known = contest.habits().filter(|figure| figure.others_share().is_some());
+    let share = |figure: &Figure<'_>| figure.left_to_others().unwrap_or(f64::NAN);
+    let known = contest.habits().filter(|figure| figure.left_to_others().is_some());
     let Some(from) = known.min_by(|a, b| share(a).total_cmp(&share(b))) else { return Vec::new() };
     let yields = |to: &&Figure<'a>| to.lets_others_run() && share(to) > contest.fair_share();
     let candidate = |to: &Figure<'a>| {
@@ -182,18 +187,21 @@ fn to_be_back_soon<'a>(contest: &Contest<'a>) -> Vec<Candidate<'a>> {
     let effects = shares::test(&questions);
     let candidate = |(to, effect): (&&Figure<'a>, shares::ShareEffect)| {
         let trial = trial(contest, from.away?.series, to.away?.series);
-        let less = effect.outcome == Outcome::Worse;
-        let left = effect.after.zip(effect.before).filter(|_| less);
-        let price = Price {
-            program: dearer(contest, from, to),
-            others: left.map(|(after, before)| {
-                format!("others get {} of the CPU instead of {}", spoken::share(after), spoken::share(before))
-            }),
-            ..Price::default()
-        };
+        let price = Price { program: dearer(contest, from, to), others: taken(&effect), ..Price::default() };
         Some(candidate((Goal::BackSoon, from, to), trial, price))
     };
     others.iter().zip(effects).filter_map(candidate).collect()
+}
+
+/// What it takes from others; that this was not tested is said too.
+fn taken(effect: &shares::ShareEffect) -> Option<String> {
+    let (after, before) = match effect.outcome {
+        Outcome::NotTested => return Some("what it leaves to others was not tested".to_owned()),
+        Outcome::Worse => effect.after.zip(effect.before)?,
+        Outcome::Better | Outcome::NoDifference => return None,
+    };
+    let [after, before] = [after, before].map(spoken::share);
+    Some(format!("others get {after} of the CPU time of both instead of {before}"))
 }
 
 fn trial<'a>(contest: &Contest<'a>, before: &'a Series, after: &'a Series) -> Trial<'a> {

@@ -39,7 +39,7 @@ fn table_section<'a>(situation: &Situation, figures: &[Figure<'a>]) -> Section {
     let mut sorted = figures.to_vec();
     sorted.sort_by(|a, b| {
         let rank = |figure: &Figure<'_>| {
-            let share = figure.others_share().unwrap_or(0.0);
+            let share = figure.left_to_others().unwrap_or(0.0);
             (!figure.lets_others_run(), if figure.lets_others_run() { -share } else { 0.0 })
         };
         let (ra, rb) = (rank(a), rank(b));
@@ -235,7 +235,7 @@ fn who_gains(situation: &Situation, figures: &[&Figure<'_>]) -> Vec<String> {
     }
     let (mut yields, never): (Vec<&Figure<'_>>, Vec<&Figure<'_>>) =
         known.into_iter().partition(|f| f.lets_others_run());
-    let share = |figure: &Figure<'_>| figure.others_share().unwrap_or(0.0);
+    let share = |figure: &Figure<'_>| figure.left_to_others().unwrap_or(0.0);
     yields.sort_by(|a, b| share(b).total_cmp(&share(a)));
     let mut alike: Vec<(String, Vec<String>)> = Vec::new();
     for figure in &yields {
@@ -266,9 +266,9 @@ fn who_gains(situation: &Situation, figures: &[&Figure<'_>]) -> Vec<String> {
 /// What one method's calls did for the competitors.
 fn gain(figure: &Figure<'_>) -> Option<String> {
     let mut text = format!(
-        "let others run in {} of the calls and left them {} of the CPU",
+        "let others run in {} of the calls and left them {} of the CPU time of both",
         spoken::share(figure.yielded()?),
-        spoken::share(figure.others_share()?)
+        spoken::share(figure.left_to_others()?)
     );
     if let Some(away) = figure.away.and_then(|s| s.summary.p50) {
         text.push_str(&format!(", away for {} at p50", spoken::duration(away)));

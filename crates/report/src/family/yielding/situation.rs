@@ -3,6 +3,7 @@
 use punctual_record::Quantity;
 use punctual_record::experiment::yielding::{CompetitorKind, Metrics, Parameters, Rank};
 
+use crate::evidence::shares::left_to_others;
 use crate::family::shared::Measured;
 use crate::format::naming::AS_FOUND;
 use crate::format::{grouped, units};
@@ -67,6 +68,11 @@ impl<'a> Figure<'a> {
     /// Share of the CPU that all competitors together had.
     pub(super) fn others_share(&self) -> Option<f64> {
         self.calls.metrics.competitor_cpu_share
+    }
+
+    /// What the caller left to them, of the CPU time of both.
+    pub(super) fn left_to_others(&self) -> Option<f64> {
+        left_to_others(self.calls.series)
     }
 
     /// Share of the calls that let a competitor run; none when there was no competitor.
