@@ -43,6 +43,11 @@ impl Figure<'_> {
             _ => self.series.voluntary_switches_per_op.map(|times| times >= 0.5),
         }
     }
+
+    /// Whether its waits gave up the CPU, as far as that is known. A sleeping call that mostly returns before costs what spinning does.
+    pub(crate) fn slept(&self) -> bool {
+        self.series.voluntary_switches_per_op.is_none_or(|times| times >= 0.5)
+    }
 }
 
 /// From the call to its return at the median, ns: for calls that take a duration.

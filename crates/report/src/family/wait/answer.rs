@@ -132,7 +132,8 @@ fn least_late(run: &Run, figures: &Figures<'_>) -> Option<String> {
     let from = figures.reference()?;
     // Under refused conditions a call is the same as without them.
     let granted = |row: &&Figure<'_>| row.set.is_none_or(|set| set.refused.is_empty());
-    let others = figures.sleeping().filter(|row| row.p50.is_some() && !std::ptr::eq(*row, from)).filter(granted);
+    let others = figures.sleeping().filter(|row| row.slept() && row.p50.is_some() && !std::ptr::eq(*row, from));
+    let others = others.filter(granted);
     let others: Vec<&Figure<'_>> = others.collect();
     let effects = tested(run, others.iter().map(|row| [from.series, row.series]));
     let earlier = others.iter().zip(&effects).filter(|(_, effect)| effect.better().is_some());
