@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use punctual::{Conditions, Policy};
-use punctual_record::Notice;
 use punctual_record::experiment::yielding::CompetitorKind;
+use punctual_record::{DisturbanceProbe, Notice, OwnUsage};
 use punctual_trace::Room;
 
 use crate::families::{ipc, ramp, wait, yielding};
@@ -140,6 +140,22 @@ pub fn remedies() -> Vec<Variant> {
     remedies.into_iter().map(Variant::new).collect()
 }
 
+/// The share of the CPUs that others use from which the check-up tries what helps beside them.
+const BUSY: f64 = 0.15;
+/// Ten ticks of `/proc/stat` on each CPU: enough to tell a busy machine from a quiet one.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Conditions that help beside other programs, where there are some now: a short time slice, and the greatest weight.
+fn in_company() -> Vec<Variant> {
+    let probe = DisturbanceProbe::start(Path::new("/"));
+    std::thread::sleep(LOOK);
+    if probe.finish(OwnUsage::default()).busy_share.is_none_or(|share| share < BUSY) {
+        return Vec::new();
+    }
+    let as_found = Conditions::new;
+    vec![Variant::new(as_found().slice(Duration::from_micros(100))), Variant::new(as_found().nice(-20))]
+}
+
 /// One method under each of these conditions.
 #[must_use]
 pub fn companions(method: &'static Method) -> Vec<(&'static Method, Variant)> {
@@ -156,7 +172,11 @@ fn waiting(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(
     let more = depth.choose(&[][..], &[], WAITING_THOROUGHLY);
     let names = depth.choose(WAITING_QUICKLY, WAITING, WAITING).iter().chain(more);
     let methods: Vec<_> = names.filter_map(|name| methods::find(name)).collect();
-    let companions = methods::find("clock_nanosleep_abs").map(companions).unwrap_or_default();
+    let stands_for_others = methods::find("clock_nanosleep_abs");
+    let mut companions = stands_for_others.map(companions).unwrap_or_default();
+    let beside = if depth == Depth::Quick { Vec::new() } else { in_company() };
+    companions
+        .extend(stands_for_others.into_iter().flat_map(|method| beside.iter().map(move |its| (method, its.clone()))));
     let plan = wait::Plan::new(wait::Request {
         methods,
         durations: durations(depth),

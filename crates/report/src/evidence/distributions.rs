@@ -19,7 +19,7 @@ pub(super) fn student_two_sided(t: f64, freedom: f64) -> f64 {
 /// The t with the two-sided probability `tail` (above 0, below 1).
 ///
 /// Newton's method on the logarithm of the probability, which is nearly linear in the tail, safeguarded by bisection.
-pub(super) fn student_quantile(tail: f64, freedom: f64) -> f64 {
+pub(crate) fn student_quantile(tail: f64, freedom: f64) -> f64 {
     let mut high = 1.0;
     while student_two_sided(high, freedom) > tail && high < 1e300 {
         high *= 2.0;

@@ -14,6 +14,7 @@ pub(crate) mod shares;
 pub(crate) mod variance;
 
 pub(crate) use difference::{Draft, Shift};
+pub(crate) use distributions::student_quantile;
 pub use noise::Figure;
 pub(crate) use noise::{Look, Mean, Reading, SCALE};
 pub use rounds::{Effect, Gain, Outcome};

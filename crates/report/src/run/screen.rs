@@ -26,7 +26,7 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
     // What else ran beside another program is among its causes.
     let watched = causes::program(run).is_some();
     if verdict.trust.busy && !watched {
-        top.blocks.push(Block::Warning(format!("Busy machine: {}", verdict.trust.why.join(" "))));
+        top.blocks.push(Block::Warning(format!("Busy machine: {}", verdict.trust.beside.join(" "))));
     }
     // A check-up asks one question; the answers of its other parts are in the full report.
     let most = if run.is_checkup() { 1 } else { usize::MAX };

@@ -6,7 +6,7 @@ use crate::evidence::pairs::{Change, MIN_PAIRS, Question, shares, test};
 use crate::evidence::{Effect, Figure, Gain, Outcome};
 use crate::format::{naming, sanitize, spoken};
 use crate::trials::acts;
-use crate::verdict::{Advice, Case, Code, Equality, Goal, Price, Untried, equality, grouped, rank, standing};
+use crate::verdict::{Advice, Case, Code, Equality, Goal, Level, Price, Untried, equality, grouped, rank, standing};
 
 /// The experiment of the advice.
 const EXPERIMENT: &str = "why";
@@ -137,6 +137,8 @@ fn one(run: &Run, judged: &Judged<'_>) -> Advice {
         what: sanitize(&trial.remedy),
         instead_of: "as found".to_owned(),
         standing: standing(Goal::WakeOnTime, cases),
+        trust: Level::Unknown,
+        in_company: false,
         cases: cases.clone(),
         price: Price {
             privilege: text(&trial.price.privilege),

@@ -4,6 +4,7 @@ use punctual_record::{Code, Price, Series};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::trust::Level;
 use crate::evidence::{Effect, Outcome, ShareEffect};
 use crate::format::{listed, spoken, unbroken};
 
@@ -78,6 +79,10 @@ pub struct Advice {
     pub instead_of: String,
     /// The outcome.
     pub standing: Standing,
+    /// How far to trust it; unknown of what is not advised.
+    pub trust: Level,
+    /// Whether most of its gain is in the tail of a busy machine. A quiet one has less of it.
+    pub in_company: bool,
     /// Its effect in each case.
     pub cases: Vec<Case>,
     /// What it costs.
@@ -157,6 +162,16 @@ fn undecided(case: &Case) -> String {
         }
         _ => "undecided".to_owned(),
     }
+}
+
+/// A gain at p99 of so many times that at p50 is one of the tail.
+const MOSTLY: i64 = 3;
+
+/// Whether the tail looks more than twice as long, and the rounds do not tell whether it is.
+pub(super) fn tail_looks_longer(case: &Case) -> bool {
+    let undecided = matches!(case.p99.outcome, Outcome::NoDifference | Outcome::NotTested);
+    let tails = case.p99.before_ns.zip(case.p99.after_ns);
+    undecided && tails.is_some_and(|(before, after)| after > before.saturating_mul(2))
 }
 
 /// The code of a remedy for people, each language under its name where there are several.
@@ -253,14 +268,17 @@ impl Advice {
         self.cases.iter().rev().max_by_key(gain)
     }
 
+    /// Whether the gain shown at p99 is several times that at p50, in the case that gains most at p99.
+    pub(super) fn gains_at_the_tail(&self) -> bool {
+        let tail = |case: &Case| case.p99.better().map_or(0, |gain| gain.low_ns);
+        let Some(case) = self.cases.iter().max_by_key(|case| tail(case)) else { return false };
+        tail(case) > case.p50.gain.map_or(0, |gain| gain.ns.max(0)).saturating_mul(MOSTLY)
+    }
+
     /// The case in which its tail looks more than twice as long, and the rounds do not tell whether it is.
     pub(crate) fn longer_tail(&self) -> Option<String> {
         let best = self.best()?.case.as_str();
-        let looks_longer = |case: &&Case| {
-            let undecided = matches!(case.p99.outcome, Outcome::NoDifference | Outcome::NotTested);
-            let tails = case.p99.before_ns.zip(case.p99.after_ns);
-            undecided && case.case != best && tails.is_some_and(|(before, after)| after > before.saturating_mul(2))
-        };
+        let looks_longer = |case: &&Case| case.case != best && tail_looks_longer(case);
         let case = self.cases.iter().filter(looks_longer).max_by_key(|case| case.p99.after_ns)?;
         let [before, after] = [case.p99.before_ns?, case.p99.after_ns?].map(spoken::duration);
         Some(format!("At {} p99 is undecided, {before} before and {after} after.", unbroken(&case.case)))
@@ -315,6 +333,9 @@ impl Advice {
     /// What speaks against it, and ` Equal at p50, within 3 µs, and undecided at p99: timerfd and SCHED_FIFO 40 (CAP_SYS_NICE).`
     fn variants(&self) -> String {
         let mut text = self.doubt.as_ref().map_or(String::new(), |doubt| format!(" {doubt}"));
+        if self.in_company {
+            text.push_str(" Most of it is time behind other programs: a quiet machine has less of it.");
+        }
         if !self.equal.is_empty() {
             let named = |variant: &Variant| match &variant.price.privilege {
                 Some(privilege) => format!("{} ({privilege})", variant.what),

@@ -8,7 +8,7 @@ use crate::evidence::{Effect, Figure, Gain, Outcome, ShareEffect};
 
 use super::advice::{Advice, Candidate, Case, Equality, Goal, Standing, Trial, Variant};
 use super::reconciled::reconcile;
-use super::trust::is_busy;
+use super::trust::{Level, is_busy, of_advice};
 
 /// What an advice removes, and the series that show it.
 struct Shown<'a> {
@@ -49,6 +49,11 @@ pub(crate) fn rank(run: &Run, advice: &mut [Advice]) {
     order(advice);
     reconcile(advice);
     order(advice);
+    let busy = is_busy(run);
+    for advice in advice {
+        advice.trust = of_advice(advice);
+        advice.in_company = busy && advice.standing == Standing::Advised && advice.gains_at_the_tail();
+    }
 }
 
 /// Candidates of one name and goal as one, in the order of their first case.
@@ -99,8 +104,22 @@ fn judge<'a>(
     let Candidate { id, goal, cause, what, instead_of, trials, price, code } = candidate;
     let standing = standing(goal, &cases);
     let experiment = experiment.to_owned();
-    let (doubt, equal) = (None, Vec::new());
-    let mut advice = Advice { id, goal, experiment, what, instead_of, standing, cases, price, code, doubt, equal };
+    let (doubt, equal, trust, in_company) = (None, Vec::new(), Level::Unknown, false);
+    let mut advice = Advice {
+        id,
+        goal,
+        experiment,
+        what,
+        instead_of,
+        standing,
+        trust,
+        in_company,
+        cases,
+        price,
+        code,
+        doubt,
+        equal,
+    };
     advice.doubt = advice.longer_tail();
     (advice, Shown { cause, trials })
 }

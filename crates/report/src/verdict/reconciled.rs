@@ -70,7 +70,7 @@ mod tests {
     use super::super::advice::{Case, Equality, Variant};
     use super::*;
     use crate::evidence::{Effect, Gain, Outcome};
-    use crate::verdict::{Code, Price};
+    use crate::verdict::{Code, Level, Price};
 
     fn advice(goal: Goal, what: &str, instead_of: &str, case: &str) -> Advice {
         let gain = Gain { ns: 50_000, low_ns: 40_000, high_ns: 60_000, scatter_ns: 0 };
@@ -82,6 +82,8 @@ mod tests {
             what: what.into(),
             instead_of: instead_of.into(),
             standing: Standing::Advised,
+            trust: Level::Unknown,
+            in_company: false,
             cases: vec![Case { case: case.into(), p50, ..Case::default() }],
             price: Price::default(),
             code: Code::default(),

@@ -1,21 +1,24 @@
-//! How far to trust a run: how busy the machine was, and how much its rounds differ.
+//! How far to trust a run and each of its advices: how busy the machine was, how much the rounds differ, how many there are, and what
+//! their tests can show. What a run does not tell is unknown, never good.
 
-use punctual_record::{BusyProcess, Notice, Run};
+use punctual_record::{BusyProcess, Notice, Run, Series};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::advice::{Advice, Goal};
-use crate::format::{sanitize, spoken, unbroken, units};
+use super::advice::{Advice, Case, Goal, Standing, tail_looks_longer};
+use crate::evidence::noise::{FREEDOM, MIN_ROUNDS, places, wandering};
+use crate::evidence::{Gain, LEVEL, student_quantile};
+use crate::format::{listed, sanitize, spoken, unbroken, units};
 
-/// How far to trust the figures.
+/// How far to trust figures, or an advice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// The machine was quiet, and at most a fifth of the series drifted.
+    /// Of figures: the machine was quiet and the rounds agree. Of an advice: its gain is known to within half, and no tail looks longer.
     Good,
-    /// More series drifted.
+    /// Of figures: something disturbed them, or the rounds differ. Of an advice: its gain is shown, and not how large it is.
     Fair,
-    /// The machine was busy, or most series drifted: the figures belong to what disturbed it.
+    /// Of figures: another run may have quite different ones. Of an advice: its tail may be longer, or only its tail is shorter.
     Poor,
     /// The run does not tell.
     #[default]
@@ -27,13 +30,19 @@ pub enum Level {
 pub struct Trust {
     /// How far.
     pub level: Level,
-    /// Why, in a sentence each.
+    /// Why, in a sentence each; never empty where the level is not good.
     pub why: Vec<String>,
     /// Whether the machine was too busy: then this is the first thing to say.
     pub busy: bool,
+    /// Who was busy, and what that means for the figures, in a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
     /// The median of the differences at p50, in ns, that the tests of this run can show; absent without tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least_ns: Option<i64>,
+    /// The levels of what is advised, in order.
+    #[serde(skip)]
+    pub(crate) advised: Vec<Level>,
 }
 
 impl Level {
@@ -53,6 +62,11 @@ impl Level {
 const BUSY: f64 = 0.15;
 /// From this share of the CPUs' time that the hypervisor took, likewise.
 const STOLEN: f64 = 0.03;
+/// A median that another run would find within a tenth is good, within a half fair.
+const WITHIN: [f64; 2] = [0.1, 0.5];
+
+/// Advices whose trust is told on the first screen.
+const TOLD: usize = 3;
 
 /// Whether others used so much of the CPUs that the figures are theirs.
 pub(crate) fn is_busy(run: &Run) -> bool {
@@ -65,50 +79,112 @@ pub(crate) fn is_busy(run: &Run) -> bool {
 }
 
 impl Trust {
-    /// What the notices of the run and the outcome of its tests say.
+    /// What decides it: who else was busy, how far the rounds differ, how many there are, and what the tests can show.
     #[must_use]
     pub(crate) fn of(run: &Run, tested: &[Advice]) -> Self {
         let mut trust = Self { level: Level::Good, ..Self::default() };
-        let mut drifted = (0, 0);
+        trust.disturbed(run);
+        trust.precise(run);
+        trust.drifted(run);
+        trust.resolves(tested);
+        if !run.complete {
+            trust.lower(Level::Fair, "The run is incomplete.".to_owned());
+        }
+        let advised = tested.iter().filter(|advice| advice.standing == Standing::Advised);
+        trust.advised = advised.map(|advice| advice.trust).take(TOLD).collect();
+        trust
+    }
+
+    /// A busy machine is a condition: its figures are those of now.
+    fn disturbed(&mut self, run: &Run) {
         for notice in &run.notices {
             match notice {
-                Notice::BusyMachine { share: its } if *its >= BUSY => {
-                    let who = who(run);
-                    trust.lower(Level::Poor, format!("Other programs used {} of the CPUs{who}.", spoken::share(*its)));
-                    trust.busy = true;
+                Notice::BusyMachine { share } if *share >= BUSY => {
+                    self.beside.push(format!("Other programs used {} of the CPUs{}.", spoken::share(*share), who(run)));
                 }
-                Notice::Steal { share: its } if *its >= STOLEN => {
-                    trust.lower(Level::Poor, format!("The hypervisor took {} of the CPUs.", spoken::share(*its)));
-                    trust.busy = true;
-                }
-                Notice::Unsteady { series, judged } => {
-                    drifted.0 += series;
-                    drifted.1 += judged;
+                Notice::Steal { share } if *share >= STOLEN => {
+                    self.beside.push(format!("The hypervisor took {} of the CPUs.", spoken::share(*share)));
                 }
                 _ => {}
             }
         }
-        let (series, judged) = drifted;
-        if series * 5 > judged {
-            let level = if series * 3 > judged * 2 { Level::Poor } else { Level::Fair };
-            trust.lower(level, format!("{series} of {judged} series drifted between rounds."));
+        self.busy = !self.beside.is_empty();
+        if self.busy {
+            self.beside.push("The figures are those of now.".to_owned());
+            self.lower(Level::Fair, "The machine was busy.".to_owned());
+        } else if run.disturbance.busy_share.is_none() {
+            self.lower(Level::Unknown, "How busy the machine was is unknown.".to_owned());
         }
-        trust.least_ns = least(tested);
-        if !run.complete {
-            trust.lower(Level::Fair, "The run is incomplete.".to_owned());
-        }
-        trust
     }
 
-    /// `fair. 25 of 58 series drifted between rounds. It shows differences from 5 µs on.`
+    /// How far off the medians of another run may be, by how the rounds of this one differ.
+    fn precise(&mut self, run: &Run) {
+        let mut all: Vec<f64> = run.series.iter().filter_map(precision).collect();
+        all.sort_by(f64::total_cmp);
+        let Some(&middle) = all.get(all.len() / 2) else {
+            let why = match run.series.iter().map(|series| series.summary.count).max() {
+                Some(samples) if samples < FEW => format!("At most {samples} samples of a series: too few to tell."),
+                _ => format!("Fewer than {MIN_ROUNDS} rounds: how far another run would differ is unknown."),
+            };
+            return self.lower(Level::Unknown, why);
+        };
+        let level = match middle {
+            _ if middle <= WITHIN[0] => return,
+            _ if middle <= WITHIN[1] => Level::Fair,
+            _ => Level::Poor,
+        };
+        let why = match middle.exp_m1() {
+            share if share < 1.0 => format!("Another run may find a p50 that differs by {}.", spoken::share(share)),
+            _ => "Another run may find several times the p50.".to_owned(),
+        };
+        self.lower(level, why);
+    }
+
+    fn drifted(&mut self, run: &Run) {
+        let unsteady = |notice: &Notice| match notice {
+            Notice::Unsteady { series, judged } => Some((*series, *judged)),
+            _ => None,
+        };
+        let all = run.notices.iter().filter_map(unsteady);
+        let (series, judged) = all.fold((0, 0), |(series, judged), (more, of)| (series + more, judged + of));
+        if series * 5 > judged {
+            self.lower(Level::Fair, format!("{series} of {judged} series drifted between rounds."));
+        }
+    }
+
+    /// What the tests can show, as a time and beside what it is a part of.
+    fn resolves(&mut self, tested: &[Advice]) {
+        let waits = tested.iter().filter(|advice| advice.goal == Goal::WakeOnTime);
+        let known = |case: &Case| Some((case.p50.gain?, case.p50.before_ns?));
+        let gains = waits.flat_map(|advice| &advice.cases).filter_map(known);
+        let resolved = |(gain, before_ns): (Gain, i64)| ((gain.ns - gain.low_ns).max(gain.scatter_ns), before_ns);
+        let mut all: Vec<(i64, i64)> = gains.map(resolved).collect();
+        all.sort_unstable();
+        let Some(&(least_ns, before_ns)) = all.get(all.len() / 2) else { return };
+        self.least_ns = Some(least_ns);
+        if least_ns >= before_ns {
+            self.lower(Level::Poor, "Its tests show only what is as large as the lateness itself.".to_owned());
+        }
+    }
+
+    /// `fair. 25 of 58 series drifted between rounds. It shows differences from 5 µs on. What to do: 1 and 2 good, 3 fair.`
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!("{}.", self.level.word());
-        for why in self.why.iter().filter(|_| !self.busy) {
+        for why in &self.why {
             text.push_str(&format!(" {why}"));
         }
         if let Some(ns) = self.least_ns {
             text.push_str(&format!(" It shows differences from {} on.", unbroken(&units::about(ns as f64))));
+        }
+        let of = |level: Level| {
+            let places = self.advised.iter().enumerate().filter(|(_, its)| **its == level);
+            let numbers: Vec<String> = places.map(|(place, _)| (place + 1).to_string()).collect();
+            (!numbers.is_empty()).then(|| unbroken(&format!("{} {}", listed(&numbers, usize::MAX), level.word())))
+        };
+        let levels: Vec<String> = [Level::Good, Level::Fair, Level::Poor].into_iter().filter_map(of).collect();
+        if !levels.is_empty() {
+            text.push_str(&format!(" What to do: {}.", levels.join(", ")));
         }
         text
     }
@@ -119,13 +195,38 @@ impl Trust {
     }
 }
 
-/// The median of what the tests of waits resolve at p50.
-fn least(tested: &[Advice]) -> Option<i64> {
-    let waits = tested.iter().filter(|advice| advice.goal == Goal::WakeOnTime);
-    let gains = waits.flat_map(|advice| &advice.cases).filter_map(|case| case.p50.gain);
-    let mut all: Vec<i64> = gains.map(|gain| (gain.ns - gain.low_ns).max(gain.scatter_ns)).collect();
-    all.sort_unstable();
-    all.get(all.len() / 2).copied()
+/// With fewer samples not even a median has an interval.
+const FEW: u64 = 6;
+
+/// How far off the median of another run may be, as a logarithm of the ratio: the interval of a mean over the rounds, whose error is their
+/// Allan deviation. `None`: too few rounds.
+fn precision(series: &Series) -> Option<f64> {
+    let error = wandering(&places(&series.rounds, |round| round.summary.p50.map(|ns| ns as f64)))?.sqrt();
+    Some(student_quantile(LEVEL, FREEDOM) * error)
+}
+
+/// How far to trust an advice, by its tests alone: a busy machine widens their intervals.
+pub(super) fn of_advice(advice: &Advice) -> Level {
+    if advice.standing != Standing::Advised {
+        return Level::Unknown;
+    }
+    let Some(case) = advice.best() else { return Level::Unknown };
+    let whole = |gain: Gain| 2 * gain.low_ns >= gain.ns && 2 * gain.scatter_ns <= gain.ns;
+    let (shown, known) = match advice.goal {
+        Goal::LetOthersRun => {
+            let gain = case.others.as_ref().and_then(|others| others.gain);
+            (gain.is_some(), gain.is_some_and(|gain| 2.0 * gain.low >= gain.share && 2.0 * gain.scatter <= gain.share))
+        }
+        _ => (case.p50.better().is_some(), case.p50.better().is_some_and(whole)),
+    };
+    let looks_longer = advice.doubt.is_some() || advice.cases.iter().any(tail_looks_longer);
+    match (shown, known, looks_longer) {
+        (true, true, false) => Level::Good,
+        (true, true, true) | (true, false, false) => Level::Fair,
+        // What is shown of the tail alone, by the pooled samples of few rounds.
+        (false, ..) if case.p99.better().is_some_and(whole) => Level::Fair,
+        _ => Level::Poor,
+    }
 }
 
 /// `: cc1 (pid 123) 43 %, make (pid 99) 8 %`.
@@ -141,6 +242,8 @@ fn who(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::{Effect, Outcome};
+    use crate::verdict::{Code, Price};
 
     fn run(notices: &str, busiest: &str) -> Run {
         let text = format!(
@@ -154,16 +257,73 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_known_is_never_good() {
+        let trust = Trust::of(&run("[]", "[]"), &[]);
+        assert_eq!(trust.level, Level::Unknown, "{trust:?}");
+        let [disturbance, rounds] = &trust.why[..] else { panic!("{trust:?}") };
+        assert!(disturbance.contains("unknown") && rounds.contains("unknown"), "{trust:?}");
+    }
+
+    fn advice(p50: Effect, p99: Effect) -> Advice {
+        let case = Case { case: "1 ms".into(), p50, p99, ..Case::default() };
+        Advice {
+            id: "timer-slack".into(),
+            goal: Goal::WakeOnTime,
+            experiment: "wait".into(),
+            what: "slack 1 ns".into(),
+            instead_of: "as found".into(),
+            standing: Standing::Advised,
+            trust: Level::Unknown,
+            in_company: false,
+            cases: vec![case],
+            price: Price::default(),
+            code: Code::default(),
+            doubt: None,
+            equal: Vec::new(),
+        }
+    }
+
+    fn better(low_ns: i64, ns: i64) -> Effect {
+        let gain = Gain { ns, low_ns, high_ns: 2 * ns - low_ns, scatter_ns: 0 };
+        Effect { outcome: Outcome::Better, gain: Some(gain), ..Effect::default() }
+    }
+
+    #[test]
+    fn an_advice_is_as_good_as_its_tests() {
+        let untested = Effect::default;
+        let longer = || Effect { before_ns: Some(80_000), after_ns: Some(3_000_000), ..Effect::default() };
+        let of = |p50, p99| of_advice(&advice(p50, p99));
+        assert_eq!(of(better(40_000, 50_000), untested()), Level::Good);
+        assert_eq!(of(better(10_000, 50_000), untested()), Level::Fair, "shown, and not how large");
+        assert_eq!(of(better(40_000, 50_000), longer()), Level::Fair, "its tail looks longer");
+        assert_eq!(of(better(10_000, 50_000), longer()), Level::Poor);
+        assert_eq!(of(untested(), better(40_000, 50_000)), Level::Fair);
+        assert_eq!(of(untested(), better(10_000, 50_000)), Level::Poor);
+        let tried = Advice { standing: Standing::Mixed, ..advice(better(40_000, 50_000), untested()) };
+        assert_eq!(of_advice(&tried), Level::Unknown);
+    }
+
+    #[test]
+    fn a_gain_of_the_tail_is_one_of_company() {
+        let of = |p50, p99| advice(p50, p99).gains_at_the_tail();
+        assert!(
+            of(Effect::default(), better(2_000_000, 3_000_000)) && of(better(40_000, 50_000), better(200_000, 300_000))
+        );
+        assert!(!of(better(40_000, 50_000), better(50_000, 70_000)) && !of(better(40_000, 50_000), Effect::default()));
+    }
+
+    #[test]
     fn a_busy_machine_names_who_was_busy() {
         let cc1 = r#"[{"name": "cc1\u001b[2J", "pid": 123, "cpu_share": 0.43}, {"name": "make", "pid": 9, "cpu_share": 0.08}]"#;
         let busy = r#"[{"code": "busy-machine", "share": 0.56}]"#;
-        let said =
-            |notices: &str, busiest: &str| Trust::of(&run(notices, busiest), &[]).why.join(" ").replace('\u{a0}', " ");
+        let said = |notices: &str, busiest: &str| {
+            Trust::of(&run(notices, busiest), &[]).beside.join(" ").replace('\u{a0}', " ")
+        };
         assert_eq!(
             said(busy, cc1),
-            "Other programs used 56 % of the CPUs: cc1?[2J (pid 123) 43 %, make (pid 9) 8.0 %."
+            "Other programs used 56 % of the CPUs: cc1?[2J (pid 123) 43 %, make (pid 9) 8.0 %. The figures are those of now."
         );
-        assert_eq!(said(busy, "[]"), "Other programs used 56 % of the CPUs.");
+        assert_eq!(said(busy, "[]"), "Other programs used 56 % of the CPUs. The figures are those of now.");
         assert_eq!(said("[]", cc1), "", "a quiet machine");
     }
 }
