@@ -1,25 +1,27 @@
-//! Check-ups of the unchanged machine, every other one beside a compiler. Does their advice contradict itself, and do the busy ones say so
-//! first?
+//! Check-ups of the unchanged machine, quiet and beside other programs. How often is an advice denied by another check-up of the same load, by
+//! its level of trust? Does any screen contradict itself, and do the busy ones say so first?
 
-use std::collections::BTreeMap;
-use std::os::unix::process::CommandExt as _;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 use punctual_record::Run;
 use punctual_report::Verdict;
-use punctual_report::evidence::{Effect, Outcome};
+use punctual_report::verdict::{Advice, Level};
 
+use super::claims::{self, Claim};
+use super::load::Load;
 use super::measured::{self, Measuring};
-use crate::tools;
 
 /// Options of `aa checkup`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckupArgs {
-    /// Check-ups; every other one beside a compiler
-    #[arg(long, default_value_t = 20)]
+    /// Check-ups of each load
+    #[arg(long, default_value_t = 40)]
     runs: usize,
+    /// The loads; their check-ups take turns
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "quiet,compiler,forks")]
+    loads: Vec<Load>,
     /// Five seconds each instead of less than half a minute
     #[arg(long)]
     quick: bool,
@@ -29,136 +31,136 @@ pub(crate) struct CheckupArgs {
 
 /// How the first line of a busy machine's check-up begins.
 const BUSY: &str = "Busy machine";
+/// The share of the advices of a level that another check-up of the same load may deny.
+const ALLOWED: [(Level, f64); 2] = [(Level::Good, 0.02), (Level::Fair, 0.1)];
 
-/// A check-up and the first line that it printed.
+/// A check-up, its verdict, and the first line that it printed.
 struct Checkup {
     name: String,
-    run: Run,
+    load: Load,
+    verdict: Verdict,
     first_line: String,
-    beside_a_compiler: bool,
 }
 
-/// Measures the missing check-ups and prints both counts.
+impl Checkup {
+    fn read(load: Load, path: &Path) -> anyhow::Result<Self> {
+        let text = path.with_extension("txt");
+        let printed = std::fs::read_to_string(&text).with_context(|| text.display().to_string())?;
+        let first_line = printed.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let run: Run = measured::read(path)?;
+        Ok(Self { name, load, verdict: Verdict::of(&run), first_line })
+    }
+
+    fn says_busy(&self) -> bool {
+        self.first_line.trim_start().starts_with(BUSY)
+    }
+
+    /// All that it claims, advised or not.
+    fn claims(&self) -> BTreeSet<Claim> {
+        self.verdict.advice.iter().chain(&self.verdict.tried).flat_map(claims::of).collect()
+    }
+
+    /// Pairs of its advices that contradict each other.
+    fn contradictions(&self) -> Vec<String> {
+        let all = &self.verdict.advice;
+        let names = |advice: &Advice| {
+            let mut names: Vec<String> = advice.equal.iter().map(|its| its.what.clone()).collect();
+            names.push(advice.what.clone());
+            names
+        };
+        let contradict = |one: &Advice, other: &Advice| {
+            let reversed = claims::gains(one).iter().any(|claim| claims::gains(other).contains(&claim.reversed()));
+            let both = names(one);
+            reversed || (one.goal == other.goal && both.contains(&other.what) && both.contains(&other.instead_of))
+        };
+        let pairs =
+            all.iter().enumerate().flat_map(|(place, one)| all[place + 1..].iter().map(move |other| (one, other)));
+        let wrong = pairs.filter(|(one, other)| contradict(one, other) || contradict(other, one));
+        wrong.map(|(one, other)| format!("{}: {} / {}", self.name, one.id, other.id)).collect()
+    }
+}
+
+/// Measures the missing check-ups and prints what became of their advice.
 pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<()> {
     let folder = args.measuring.folder("checkup")?;
-    let name = |number: usize| format!("{}-{number:02}.json", if number.is_multiple_of(2) { "busy" } else { "quiet" });
-    let files: Vec<PathBuf> = (1..=args.runs).map(|number| folder.join(name(number))).collect();
+    let of_round = |number: usize| {
+        let folder = &folder;
+        args.loads.iter().map(move |load| (*load, folder.join(format!("{}-{number:02}.json", load.name()))))
+    };
+    let all: Vec<(Load, PathBuf)> = (1..=args.runs).flat_map(of_round).collect();
+    let files: Vec<PathBuf> = all.iter().map(|(_, path)| path.clone()).collect();
     let words: &[&str] = if args.quick { &["checkup", "--quick"] } else { &["checkup"] };
-    if !args.measuring.missing(&files, |binary, path| measure(binary, words, path))? {
+    let load_of = |path: &Path| all.iter().find(|(_, its)| its == path).map_or(Load::Quiet, |(load, _)| *load);
+    if !args.measuring.missing(&files, |binary, path| measure(binary, words, (load_of(path), path)))? {
         println!("some check-ups are missing: call again");
         return Ok(());
     }
-    let all: Vec<Checkup> = files.iter().map(|path| checkup(path)).collect::<anyhow::Result<_>>()?;
-    let contradicted = contradictions(&all);
-    let (busy, quiet): (Vec<&Checkup>, Vec<&Checkup>) = all.iter().partition(|checkup| checkup.beside_a_compiler);
-    let says_busy = |its: &&&Checkup| its.first_line.trim_start().starts_with(BUSY);
-    let silent: Vec<&str> =
-        busy.iter().filter(|checkup| !says_busy(checkup)).map(|checkup| checkup.name.as_str()).collect();
-    let loud = quiet.iter().filter(says_busy).count();
-    println!("| check-ups | count |\n|:--|--:|");
-    println!("| all | {} |", all.len());
-    println!("| effects that contradict an advice | {} |", contradicted.len());
-    println!("| beside a compiler | {} |", busy.len());
-    println!("| beside a compiler, and the first line does not say so | {} |", silent.len());
-    println!("| alone, and the first line says busy | {loud} |");
-    for line in &contradicted {
-        println!("\n- {line}");
-    }
-    for name in &silent {
-        println!("\n- {name} does not say that the machine was busy");
-    }
-    ensure!(contradicted.is_empty() && silent.is_empty(), "advice contradicts itself, or a busy run does not say so");
+    let all: Vec<Checkup> = all.iter().map(|(load, path)| Checkup::read(*load, path)).collect::<anyhow::Result<_>>()?;
+    let contradicting: Vec<String> = all.iter().flat_map(Checkup::contradictions).collect();
+    let silent: Vec<&Checkup> = all.iter().filter(|its| its.load != Load::Quiet && !its.says_busy()).collect();
+    by_load(&all, &args.loads);
+    let denied = by_trust(&all);
+    println!("\nContradictions on a screen: {}", contradicting.len());
+    contradicting.iter().for_each(|line| println!("- {line}"));
+    silent.iter().for_each(|its| println!("- {} does not say that the machine was busy", its.name));
+    ensure!(contradicting.is_empty(), "a screen contradicts itself");
+    ensure!(silent.is_empty(), "a busy run does not say so");
+    ensure!(denied, "more advice is denied than its trust allows");
     Ok(())
 }
 
 /// One check-up into a file, and its screen beside it.
-fn measure(binary: &Path, words: &[&str], into: &Path) -> anyhow::Result<()> {
-    let compiler = beside_a_compiler(into).then(Compiler::start).transpose()?;
+fn measure(binary: &Path, words: &[&str], (load, into): (Load, &Path)) -> anyhow::Result<()> {
+    let running = load.start()?;
     let printed = measured::printed(binary, words, into)?;
-    drop(compiler);
+    drop(running);
     std::fs::write(into.with_extension("txt"), printed).with_context(|| into.display().to_string())
 }
 
-fn beside_a_compiler(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("busy"))
+fn by_load(all: &[Checkup], loads: &[Load]) {
+    println!("| load | check-ups | the first line says busy | trust in the figures | with an advice of trust good |");
+    println!("|:--|--:|--:|:--|--:|");
+    for load in loads {
+        let own: Vec<&Checkup> = all.iter().filter(|its| its.load == *load).collect();
+        let busy = own.iter().filter(|its| its.says_busy()).count();
+        let good = own.iter().filter(|its| its.verdict.advice.iter().any(|advice| advice.trust == Level::Good)).count();
+        let mut levels: BTreeMap<Level, usize> = BTreeMap::new();
+        own.iter().for_each(|its| *levels.entry(its.verdict.trust.level).or_default() += 1);
+        let levels: Vec<String> = levels.iter().map(|(level, count)| format!("{count} {}", level.word())).collect();
+        println!("| {} | {} | {busy} | {} | {good} |", load.name(), own.len(), levels.join(", "));
+    }
 }
 
-fn checkup(path: &Path) -> anyhow::Result<Checkup> {
-    let text = path.with_extension("txt");
-    let printed = std::fs::read_to_string(&text).with_context(|| text.display().to_string())?;
-    let first_line = printed.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned();
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Checkup { name, run: measured::read(path)?, first_line, beside_a_compiler: beside_a_compiler(path) })
-}
-
-/// The effects of one remedy on one figure over all check-ups.
-#[derive(Default)]
-struct Effects<'a> {
-    /// Where the remedy is advised and this figure gains.
-    advised: Vec<&'a str>,
-    worse: Vec<&'a str>,
-}
-
-/// Remedies that one check-up advises for a figure that another shows to be worse, in a sentence each.
-fn contradictions(all: &[Checkup]) -> Vec<String> {
-    let mut effects: BTreeMap<String, Effects<'_>> = BTreeMap::new();
-    for its in all {
-        let verdict = Verdict::of(&its.run);
-        let advised = verdict.advice.iter().map(|advice| (advice, true));
-        for (advice, is_advised) in advised.chain(verdict.tried.iter().map(|advice| (advice, false))) {
-            for case in &advice.cases {
-                for (figure, effect) in [("p50", &case.p50), ("p99", &case.p99)] {
-                    let key = format!("{} {:?}, {}, {} {figure}", advice.experiment, advice.goal, advice.id, case.case);
-                    enter(effects.entry(key).or_default(), effect, is_advised, &its.name);
-                }
+/// Prints the advices of each level and those that another check-up of the same load denies. Returns whether these are few enough.
+fn by_trust(all: &[Checkup]) -> bool {
+    let claims: Vec<BTreeSet<Claim>> = all.iter().map(Checkup::claims).collect();
+    let mut counts: BTreeMap<Level, (usize, usize)> = BTreeMap::new();
+    let mut lines: Vec<String> = Vec::new();
+    for (place, its) in all.iter().enumerate() {
+        let others = || all.iter().enumerate().filter(|(other, run)| *other != place && run.load == its.load);
+        for advice in &its.verdict.advice {
+            let (sum, denied) = counts.entry(advice.trust).or_default();
+            *sum += 1;
+            let gains = claims::gains(advice);
+            let denies =
+                |(other, _): &(usize, &Checkup)| gains.iter().any(|claim| claims[*other].contains(&claim.reversed()));
+            let by: Vec<&str> = others().filter(denies).map(|(_, run)| run.name.as_str()).collect();
+            if !by.is_empty() {
+                *denied += 1;
+                let (level, id) = (advice.trust.word(), &advice.id);
+                lines.push(format!("- {}, {level}: {:?}, {id}; denied by {}", its.name, advice.goal, by.join(", ")));
             }
         }
     }
-    let contradicted = |(key, its): (String, Effects<'_>)| {
-        (!its.advised.is_empty() && !its.worse.is_empty())
-            .then(|| format!("{key}: advised by {}; worse in {}", its.advised.join(", "), its.worse.join(", ")))
-    };
-    effects.into_iter().filter_map(contradicted).collect()
-}
-
-fn enter<'a>(effects: &mut Effects<'a>, effect: &Effect, is_advised: bool, name: &'a str) {
-    match effect.outcome {
-        Outcome::Better if is_advised => effects.advised.push(name),
-        Outcome::Worse => effects.worse.push(name),
-        _ => {}
+    println!("\n| trust in the advice | advices | denied by another check-up of the same load |\n|:--|--:|--:|");
+    for (level, (sum, denied)) in &counts {
+        println!("| {} | {sum} | {denied} ({:.1} %) |", level.word(), 100.0 * *denied as f64 / (*sum).max(1) as f64);
     }
-}
-
-/// A compiler on every CPU, until it is dropped.
-struct Compiler(Child);
-
-impl Compiler {
-    fn start() -> anyhow::Result<Self> {
-        let sources = tools::root().join("peers/c");
-        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let script = "for cpu in $(seq $1); do (while :; do for f in \"$2\"/*.c; do cc -O2 -c \"$f\" -o /dev/null; done; done) & done; wait";
-        let child = Command::new("sh")
-            .args(["-c", script, "compiler", &cpus.to_string()])
-            .arg(sources)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .context("starting a compiler")?;
-        // Its first files are read before the check-up begins.
-        std::thread::sleep(std::time::Duration::from_secs(1));
-        Ok(Self(child))
-    }
-}
-
-impl Drop for Compiler {
-    fn drop(&mut self) {
-        // The group: its shells and compilers. Should kill be missing, they go on, so say it.
-        let group = format!("-{}", self.0.id());
-        let killed = Command::new("kill").args(["-KILL", "--", &group]).status();
-        if !killed.is_ok_and(|status| status.success()) {
-            eprintln!("the compiler goes on: kill -KILL -- {group}");
-        }
-        drop(self.0.wait());
-    }
+    println!();
+    lines.iter().for_each(|line| println!("{line}"));
+    ALLOWED.iter().all(|(level, share)| {
+        let (sum, denied) = counts.get(level).copied().unwrap_or_default();
+        denied as f64 <= share * sum as f64
+    })
 }

@@ -4,7 +4,9 @@
 //! spreads the measurements over several calls.
 
 mod checkup;
+mod claims;
 mod inject;
+mod load;
 mod measured;
 mod ramp;
 mod table;
@@ -54,7 +56,7 @@ pub(crate) struct AaArgs {
 enum Of {
     /// Count the runs of `governor ramp` that claim something
     Ramp(ramp::RampArgs),
-    /// Count advice of check-ups that another one contradicts, and busy ones that do not say so first
+    /// Count advice of check-ups that another one denies, by trust and load; screens that contradict themselves; busy ones that do not say so
     Checkup(checkup::CheckupArgs),
 }
 

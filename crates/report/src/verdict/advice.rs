@@ -334,7 +334,7 @@ impl Advice {
     fn variants(&self) -> String {
         let mut text = self.doubt.as_ref().map_or(String::new(), |doubt| format!(" {doubt}"));
         if self.in_company {
-            text.push_str(" Most of it is time behind other programs: a quiet machine has less of it.");
+            text.push_str(" Most of this gain is in the tail of a busy machine.");
         }
         if !self.equal.is_empty() {
             let named = |variant: &Variant| match &variant.price.privilege {
