@@ -5,6 +5,7 @@
 
 mod checkup;
 mod claims;
+mod gate;
 mod inject;
 mod load;
 mod measured;
@@ -58,6 +59,8 @@ enum Of {
     Ramp(ramp::RampArgs),
     /// Count advice of check-ups that another one denies, by trust and load; screens that contradict themselves; busy ones that do not say so
     Checkup(checkup::CheckupArgs),
+    /// Count what `wait --until` says of an unchanged machine and of changed ones, quiet and beside a compiler
+    Gate(gate::GateArgs),
 }
 
 /// Measures the missing runs, and shows the error rates once all exist.
@@ -65,6 +68,7 @@ pub(crate) fn run(args: &AaArgs) -> anyhow::Result<()> {
     match &args.of {
         Some(Of::Ramp(args)) => return ramp::run(args),
         Some(Of::Checkup(args)) => return checkup::run(args),
+        Some(Of::Gate(args)) => return gate::run(args),
         None => {}
     }
     let folder = args.folder.clone().unwrap_or_else(|| tools::target().join("xtask-aa"));

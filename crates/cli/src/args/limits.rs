@@ -86,19 +86,19 @@ fn amount_of(text: &str) -> Result<Amount, String> {
 /// Refuses a limit that is about nothing: experiment, subject and quantity of what there is, or will be.
 pub(crate) fn check(limits: &[Limit], there: &[(&str, &str, Quantity)]) -> Result<(), BadUsage> {
     let subjects = limits.iter().map(|limit| limit.subject.as_deref());
-    gate::check(subjects, there).map_err(|missing| about_nothing(&missing))
+    gate::check(subjects, there).map_err(|missing| about_nothing("--fail-if", &missing))
 }
 
 /// Subjects shown at most, where none is near.
 const SHOWN: usize = 6;
 
 /// Says what a limit could be about.
-pub(crate) fn about_nothing(missing: &Missing) -> BadUsage {
+pub(crate) fn about_nothing(flag: &str, missing: &Missing) -> BadUsage {
     let names = || missing.subjects.iter().map(|name| sanitize::line(name, sanitize::NAME));
     let Some(subject) = &missing.subject else {
         let example = names().next().unwrap_or("*".into());
         return BadUsage(format!(
-            "invalid --fail-if: nothing here is lateness; name a subject (example: 'p99 of {example} > 1ms')"
+            "invalid {flag}: nothing here is lateness; name a subject (example: 'p99 of {example} > 1ms')"
         ));
     };
     let near = hint(subject, names());
@@ -108,7 +108,7 @@ pub(crate) fn about_nothing(missing: &Missing) -> BadUsage {
         true => near,
         false => format!("; expected one of {}{more}", some.join(", ")),
     };
-    BadUsage::invalid("--fail-if", format!("of {subject}"), format!("not a subject here{hint}"))
+    BadUsage::invalid(flag, format!("of {subject}"), format!("not a subject here{hint}"))
 }
 
 #[cfg(test)]

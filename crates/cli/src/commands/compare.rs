@@ -114,7 +114,7 @@ impl Perform for CompareArgs {
             .into());
         }
         let comparison = compare(&old, &new, Options { across_conditions: self.across_conditions });
-        limit::check_subjects(&self.fail_if, &comparison).map_err(|missing| about_nothing(&missing))?;
+        limit::check_subjects(&self.fail_if, &comparison).map_err(|missing| about_nothing("--fail-if", &missing))?;
         let judgement = (!self.fail_if.is_empty()).then(|| limit::evaluate(&self.fail_if, &comparison));
         // Judged before anything is written: a failed write must not hide an exceeded limit.
         let compared = Compared { comparison, judgement };

@@ -20,6 +20,7 @@ mod preload;
 mod report;
 mod run;
 mod trace;
+mod until;
 mod wait;
 mod why;
 mod yielding;

@@ -35,12 +35,15 @@ impl Planned {
     pub(crate) fn new(experiment: &'static str, subject: impl Into<String>, quantity: Quantity) -> Self {
         Self { experiment, subject: subject.into(), quantity }
     }
+
+    pub(super) fn named(&self) -> (&str, &str, Quantity) {
+        (self.experiment, &self.subject, self.quantity)
+    }
 }
 
 /// Refuses a limit that is about nothing that the command measures.
 pub(super) fn check(command: &dyn Perform) -> Result<(), BadUsage> {
     let Some((limits, planned)) = command.planned() else { return Ok(()) };
-    let named: Vec<_> =
-        planned.iter().map(|figure| (figure.experiment, figure.subject.as_str(), figure.quantity)).collect();
+    let named: Vec<_> = planned.iter().map(Planned::named).collect();
     limits::check(limits, &named)
 }

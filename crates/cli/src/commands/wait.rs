@@ -4,15 +4,19 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use punctual_lab::Amount;
 use punctual_lab::checkup;
 use punctual_lab::wait::{self, Plan, Request, interruptible, methods};
 use punctual_lab::ways::wait::Method;
 use punctual_record::{Limit, Quantity};
 use punctual_report::export::text::list::ListRow;
+use punctual_report::gate;
 
 use super::cpu_lock;
 use super::measure::{list, measure};
 use super::perform::{Perform, Planned};
+use super::until::{self, UntilArgs};
+use crate::args::limits::about_nothing;
 use crate::args::names::chosen;
 use crate::args::names::{Chosen, Item, Names, Shelf};
 use crate::args::{MeasureArgs, WatchArgs, values};
@@ -40,10 +44,20 @@ pub(crate) struct WaitArgs {
     #[command(flatten)]
     pub(crate) watch: WatchArgs,
     #[command(flatten)]
+    pub(crate) until: UntilArgs,
+    #[command(flatten)]
     pub(crate) measure: MeasureArgs,
 }
 
 impl WaitArgs {
+    /// Refuses a limit of `--until` that is about nothing that is measured.
+    fn check_until(&self) -> Result<(), BadUsage> {
+        let planned: Vec<_> = self.measured().into_iter().map(planned).collect();
+        let planned: Vec<_> = planned.iter().map(Planned::named).collect();
+        let subjects = self.until.until.iter().map(|limit| limit.subject.as_deref());
+        gate::check(subjects, &planned).map_err(|missing| about_nothing("--until", &missing))
+    }
+
     /// The ways to wait that are measured: those named, else all that can be.
     pub(crate) fn measured(&self) -> Vec<&'static Method> {
         chosen(&self.methods).unwrap_or_else(|| match self.interrupt {
@@ -80,6 +94,12 @@ impl Perform for WaitArgs {
             let methods = chosen(&self.methods).unwrap_or_else(|| methods::all().collect());
             return list(methods.into_iter().map(row), self.measure.output.color);
         }
+        if let Some(base) = &self.until.against {
+            self.check_until()?;
+            let cpus = cpu_lock::cpus(self.measure.conditions.cpus().as_ref());
+            let request = |amount, rounds| request_for(self, Some((amount, rounds)));
+            return until::run(&self.until, base, (&self.measure.output, &cpus), request);
+        }
         let plan = Plan::new(request(self)?).map_err(BadUsage::from)?;
         measure(
             wait::EXPERIMENT,
@@ -99,6 +119,11 @@ impl Perform for WaitArgs {
 }
 
 fn request(args: &WaitArgs) -> anyhow::Result<Request> {
+    request_for(args, None)
+}
+
+/// The request; for an amount and a number of rounds instead of those of the command line.
+fn request_for(args: &WaitArgs, amount: Option<(Amount, u32)>) -> anyhow::Result<Request> {
     let named = !args.methods.is_empty();
     let mut durations = args.durations.clone();
     durations.sort_unstable();
@@ -109,13 +134,11 @@ fn request(args: &WaitArgs) -> anyhow::Result<Request> {
         Some(method) if compare => checkup::companions(method),
         _ => Vec::new(),
     };
-    Ok(Request {
-        methods: args.measured(),
-        durations,
-        companions,
-        interrupt: args.interrupt,
-        frame: args.measure.request(if named { USUAL_FOR_NAMED } else { USUAL })?.watched(args.watch.why),
-    })
+    let mut frame = args.measure.request(if named { USUAL_FOR_NAMED } else { USUAL })?.watched(args.watch.why);
+    if let Some((amount, rounds)) = amount {
+        (frame.amount, frame.rounds) = (amount, rounds);
+    }
+    Ok(Request { methods: args.measured(), durations, companions, interrupt: args.interrupt, frame })
 }
 
 fn row(method: &Method) -> ListRow {

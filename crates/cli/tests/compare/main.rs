@@ -5,6 +5,7 @@ mod fixtures;
 mod html;
 mod malformed_files;
 mod merge;
+mod until;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

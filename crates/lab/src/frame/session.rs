@@ -10,8 +10,8 @@ use punctual_linux::clock::{Clock, now_ns, resolution_ns};
 use punctual_linux::usage;
 use punctual_record as record;
 use punctual_record::{
-    CallPath, Causes, ConditionSet, DisturbanceProbe, Host, NotMeasured, Notice, OwnUsage, Run, SCHEMA, Series, Tool,
-    Unseen, Usage,
+    CallPath, Causes, ConditionSet, DisturbanceProbe, Host, Identity, NotMeasured, Notice, OwnUsage, Run, SCHEMA,
+    Series, Tool, Unseen, Usage, merge,
 };
 
 use super::places::{Aside, Place, Warden};
@@ -188,6 +188,34 @@ impl<'a> Session<'a> {
             self.notice(Notice::Overflow { subject, count });
         }
         self.run.series.push(series);
+    }
+
+    /// Joins the series of an experiment that was run several times: the rounds of later stretches continue those of the first.
+    ///
+    /// # Errors
+    /// If the samples are too many to count.
+    pub fn join_stretches(&mut self) -> Result<(), merge::Error> {
+        let identities = record::identities(&self.run);
+        let mut joined: Vec<(Identity, Series)> = Vec::new();
+        for (identity, series) in identities.into_iter().zip(std::mem::take(&mut self.run.series)) {
+            match joined.iter_mut().find(|(known, _)| *known == identity) {
+                Some((_, first)) => *first = merge::continued(first.clone(), series)?,
+                None => joined.push((identity, series)),
+            }
+        }
+        self.run.series = joined.into_iter().map(|(_, series)| series).collect();
+        Ok(())
+    }
+
+    /// The run so far.
+    #[must_use]
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// Shows a line of output.
+    pub fn line(&mut self, text: &str) {
+        self.observer.line(text);
     }
 
     /// Adds a subject that could not be measured.

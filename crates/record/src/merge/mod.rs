@@ -138,6 +138,16 @@ impl Merger {
     }
 }
 
+/// Joins a series with its continuation in the same run: later rounds of the same cell.
+///
+/// # Errors
+/// If a histogram is damaged, or the samples are too many to count.
+pub fn continued(first: Series, next: Series) -> Result<Series, Error> {
+    let mut added = Added::new(first, 0, 0)?;
+    added.add(next, 0, 0)?;
+    Ok(Series { parts: Vec::new(), ..added.finish() })
+}
+
 /// The runs inside a run: itself, or the runs merged into it.
 fn sources(run: &Run) -> Vec<Source> {
     if !run.merged_from.is_empty() {

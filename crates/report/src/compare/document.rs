@@ -29,6 +29,12 @@ impl Compared {
     pub fn gate(&self) -> Option<Gate> {
         self.judgement.as_ref().map(|judgement| words::gate(judgement, &self.comparison))
     }
+
+    /// The verdict on the limits in a sentence, and that the old runs are of another machine or kernel.
+    #[must_use]
+    pub fn head(&self) -> Vec<String> {
+        self.gate().map(|gate| gate.sentence).into_iter().chain(words::other_machine(&self.comparison)).collect()
+    }
 }
 
 impl Document {

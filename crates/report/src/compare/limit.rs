@@ -49,7 +49,7 @@ impl fmt::Display for Limit {
 }
 
 impl Limit {
-    fn is_about(&self, experiment: &str, subject: &str, quantity: Quantity) -> bool {
+    pub(super) fn is_about(&self, experiment: &str, subject: &str, quantity: Quantity) -> bool {
         is_about(self.subject.as_deref(), experiment, subject, quantity)
     }
 }
@@ -101,6 +101,15 @@ pub type Judgement = gate::Judgement<Finding>;
 /// Judges a comparison by every limit.
 #[must_use]
 pub fn evaluate(limits: &[Limit], comparison: &Comparison) -> Judgement {
+    judged(limits, comparison, judge)
+}
+
+/// The same, each figure judged by this.
+pub(super) fn judged(
+    limits: &[Limit],
+    comparison: &Comparison,
+    judge: impl Fn(&Limit, &FigureComparison) -> Option<What>,
+) -> Judgement {
     let mut judgement = Judgement::default();
     for limit in limits {
         let mut met = 0;

@@ -15,6 +15,7 @@ pub mod limit;
 mod names;
 mod outcome;
 mod recorded;
+pub mod sequential;
 mod side;
 mod why;
 mod words;
@@ -248,5 +249,6 @@ fn told(shift: &Shift, compared: usize) -> Difference {
         shows_ns,
         shows_share: positive.then(|| share(shows_ns)),
         noise: (shift.pair, strictest),
+        shift: *shift,
     }
 }

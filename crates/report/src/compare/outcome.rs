@@ -140,6 +140,9 @@ pub struct Difference {
     /// The variance between neighbours on the comparison's scale, and the strictest error probability of the correction.
     #[serde(skip)]
     pub(crate) noise: (f64, f64),
+    /// The same on the comparison's scale, with its error.
+    #[serde(skip)]
+    pub(crate) shift: Shift,
 }
 
 impl Difference {

@@ -101,16 +101,15 @@ pub(crate) fn summary(comparison: &Comparison) -> Vec<String> {
     if comparison.in_turns {
         first.push_str(" Old and new runs are interleaved: each is compared with its neighbour.");
     }
-    let mut sentences = Vec::new();
-    if !comparison.machine.is_empty() {
-        let arrow = "→";
-        let tell =
-            |change: &Change| format!("{} {} {arrow} {}", change.what, sanitize(&change.old), sanitize(&change.new));
-        let told: Vec<String> = comparison.machine.iter().map(tell).collect();
-        sentences.push(format!("The old runs are of another machine or kernel: {}.", told.join("; ")));
-    }
-    sentences.extend([outcome(comparison), first]);
-    sentences
+    other_machine(comparison).into_iter().chain([outcome(comparison), first]).collect()
+}
+
+/// What is different about the machine itself and its kernel.
+pub(super) fn other_machine(comparison: &Comparison) -> Option<String> {
+    let arrow = "→";
+    let tell = |change: &Change| format!("{} {} {arrow} {}", change.what, sanitize(&change.old), sanitize(&change.new));
+    let told: Vec<String> = comparison.machine.iter().map(tell).collect();
+    (!told.is_empty()).then(|| format!("The old runs are of another machine or kernel: {}.", told.join("; ")))
 }
 
 fn outcome(comparison: &Comparison) -> String {

@@ -5,7 +5,7 @@
 //! the CPU.
 
 pub(crate) mod difference;
-mod distributions;
+pub(crate) mod distributions;
 pub(crate) mod maxima;
 pub(crate) mod noise;
 pub(crate) mod pairs;
@@ -14,7 +14,6 @@ pub(crate) mod shares;
 pub(crate) mod variance;
 
 pub(crate) use difference::{Draft, Shift};
-pub(crate) use distributions::student_quantile;
 pub use noise::Figure;
 pub(crate) use noise::{Look, Mean, Reading, SCALE};
 pub use rounds::{Effect, Gain, Outcome};

@@ -4,7 +4,7 @@ use punctual_record::{Code, Price, Series};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::trust::Level;
+use super::level::Level;
 use crate::evidence::{Effect, Outcome, ShareEffect};
 use crate::format::{listed, spoken, unbroken};
 

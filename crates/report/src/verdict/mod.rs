@@ -6,13 +6,15 @@
 
 mod advice;
 pub mod gate;
+mod level;
 mod rank;
 mod reconciled;
 mod trust;
 
 pub use advice::{Advice, Case, Equality, Goal, Standing, Variant};
+pub use level::Level;
 pub use punctual_record::{Code, Price};
-pub use trust::{Level, Trust};
+pub use trust::Trust;
 
 pub(crate) use advice::{Candidate, Trial, lines};
 pub(crate) use rank::{equality, grouped, rank, standing, tested};

@@ -7,8 +7,9 @@ use crate::evidence::shares::{self, Baseline};
 use crate::evidence::{Effect, Figure, Gain, Outcome, ShareEffect};
 
 use super::advice::{Advice, Candidate, Case, Equality, Goal, Standing, Trial, Variant};
+use super::level::Level;
 use super::reconciled::reconcile;
-use super::trust::{Level, is_busy, of_advice};
+use super::trust::{is_busy, of_advice};
 
 /// What an advice removes, and the series that show it.
 struct Shown<'a> {

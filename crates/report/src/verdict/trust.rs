@@ -6,24 +6,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::advice::{Advice, Case, Goal, Standing, tail_looks_longer};
+use super::level::Level;
+use crate::evidence::distributions::student_quantile;
 use crate::evidence::noise::{FREEDOM, MIN_ROUNDS, places, wandering};
-use crate::evidence::{Gain, LEVEL, student_quantile};
+use crate::evidence::{Gain, LEVEL};
 use crate::format::{listed, sanitize, spoken, unbroken, units};
-
-/// How far to trust figures, or an advice.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Level {
-    /// Of figures: the machine was quiet and the rounds agree. Of an advice: its gain is known to within half, and no tail looks longer.
-    Good,
-    /// Of figures: something disturbed them, or the rounds differ. Of an advice: its gain is shown, and not how large it is.
-    Fair,
-    /// Of figures: another run may have quite different ones. Of an advice: its tail may be longer, or only its tail is shorter.
-    Poor,
-    /// The run does not tell.
-    #[default]
-    Unknown,
-}
 
 /// How far to trust the figures, and why.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
@@ -43,19 +30,6 @@ pub struct Trust {
     /// The levels of what is advised, in order.
     #[serde(skip)]
     pub(crate) advised: Vec<Level>,
-}
-
-impl Level {
-    /// Its word.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::Fair => "fair",
-            Self::Poor => "poor",
-            Self::Unknown => "unknown",
-        }
-    }
 }
 
 /// From this share of the CPUs' time that others used, the machine was busy.

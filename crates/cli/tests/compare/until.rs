@@ -1,0 +1,67 @@
+//! `wait --until`: measures until limits against an older run are judged.
+
+use std::path::Path;
+
+use crate::{Left, punctual};
+
+const WAIT: [&str; 4] = ["wait", "clock_nanosleep_abs", "--for", "1ms"];
+/// The slack of a machine that is later by far, however busy this one is.
+const LATER: [&str; 5] = ["run", "--timer-slack", "20ms", "--", env!("CARGO_BIN_EXE_punctual")];
+
+fn measured(folder: &Path, slack: &[&str]) {
+    let words = [slack, &WAIT, &["--duration", "1s", "--json", "base.json", "--no-keep", "--quiet"]].concat();
+    let left = punctual(folder, &words);
+    assert_eq!(left.code, Some(0), "{}", left.stderr);
+}
+
+fn gate(folder: &Path, slack: &[&str], limit: &str, more: &[&str]) -> Left {
+    let until = ["--until", limit, "--against", "base.json", "--no-keep"];
+    punctual(folder, &[slack, &WAIT, &until, more].concat())
+}
+
+#[test]
+fn a_gross_increase_fails_and_its_reverse_passes() {
+    let folder = tempfile::tempdir().unwrap();
+    measured(folder.path(), &[]);
+    let left = gate(folder.path(), &LATER, "p50 +25%", &["--at-most", "4s"]);
+    assert_eq!(left.code, Some(3), "{}{}", left.stdout, left.stderr);
+    assert!(left.stdout.starts_with("FAIL: p50 of clock_nanosleep_abs is worse by"), "{}", left.stdout);
+    assert!(left.stdout.lines().next().unwrap().contains("Probable cause: slack"), "{}", left.stdout);
+    assert!(left.stderr.contains("4s"), "it says how long it may take: {}", left.stderr);
+    measured(folder.path(), &LATER);
+    let left = gate(folder.path(), &[], "p50 +25%", &["--at-most", "4s", "--json", "new.json"]);
+    assert_eq!(left.code, Some(0), "{}{}", left.stdout, left.stderr);
+    assert!(left.stdout.starts_with("PASS: 1 figure judged"), "{}", left.stdout);
+    // One series, although it was measured in several stretches.
+    let left = punctual(folder.path(), &["report", "new.json", "--csv"]);
+    assert_eq!(left.stdout.lines().count(), 2, "{}", left.stdout);
+}
+
+/// A fifth of a second has too few waits of a millisecond for a p99.
+#[test]
+fn what_cannot_be_judged_has_a_status_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    measured(folder.path(), &LATER);
+    let of = |more: &[&str]| gate(folder.path(), &LATER, "p99 +5%", &[&["--at-most", "200ms"], more].concat());
+    let left = of(&[]);
+    assert_eq!(left.code, Some(4), "{}{}", left.stdout, left.stderr);
+    assert!(left.stdout.starts_with("UNDECIDED: "), "{}", left.stdout);
+    assert_eq!(of(&["--allow-unjudged"]).code, Some(0));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    measured(folder.path(), &[]);
+    for (limit, more, said) in [
+        ("p50 > 25us", &[][..], "invalid --until"),
+        ("p50 of nanosleeep +25%", &[], "invalid --until 'of nanosleeep'"),
+        ("p50 +25%", &["--duration", "3s"], "--duration"),
+        ("p50 +25%", &["--against", "none.json"], "--against"),
+    ] {
+        let left = gate(folder.path(), &[], limit, more);
+        assert_eq!(left.code, Some(2), "{limit} {more:?}: {}", left.stderr);
+        assert!(left.stderr.contains(said), "{limit} {more:?}: {}", left.stderr);
+        assert!(left.stdout.is_empty(), "{}", left.stdout);
+    }
+}

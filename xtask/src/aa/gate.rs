@@ -1,0 +1,171 @@
+//! The gate that measures until it can decide (`punctual wait --until`), cell by cell: an unchanged machine, a changed figure, another slack,
+//! a competitor, quiet and beside a compiler. How often does it pass, fail or stay undecided, and after how long?
+//!
+//! A figure that grew is a baseline with smaller samples: the machine itself cannot be made later by a share.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use punctual_record::statistics::median;
+
+use super::inject::{Injection, into_run};
+use super::load::Load;
+use super::measured;
+use crate::tools;
+
+/// Options of `aa gate`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GateArgs {
+    /// Gates of each cell and load
+    #[arg(long, default_value_t = 40)]
+    runs: usize,
+    /// The loads under which baseline and gate are measured
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "quiet,compiler")]
+    loads: Vec<Load>,
+    /// The limit
+    #[arg(long, default_value = "p50 +25%")]
+    limit: String,
+    /// What is measured
+    #[arg(long, default_value = "wait clock_nanosleep_abs --for 1ms")]
+    command: String,
+    /// The longest time of a gate
+    #[arg(long, default_value = "60s")]
+    gate_at_most: String,
+    /// Stop measuring after N seconds; the next call continues
+    #[arg(long, default_value_t = 7200)]
+    at_most: u64,
+    /// Folder of the results; existing ones are not measured again
+    #[arg(long)]
+    folder: Option<PathBuf>,
+    /// Measure with this program instead of a release build
+    #[arg(long)]
+    binary: Option<PathBuf>,
+}
+
+/// What is different from the baseline.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    name: &'static str,
+    /// The share by which p50 grew.
+    grown: f64,
+    /// The timer slack with which the gate is started.
+    slack: Option<&'static str>,
+    /// Whether a loop runs on every CPU, beside the load.
+    competitor: bool,
+}
+
+impl Cell {
+    const fn grown(name: &'static str, grown: f64) -> Self {
+        Self { name, grown, slack: None, competitor: false }
+    }
+}
+
+const CELLS: [Cell; 5] = [
+    Cell::grown("unchanged", 0.0),
+    Cell::grown("p50 +15 %", 0.15),
+    Cell::grown("p50 +35 %", 0.35),
+    Cell { slack: Some("150us"), ..Cell::grown("slack 150 us", 0.0) },
+    Cell { competitor: true, ..Cell::grown("competitor", 0.0) },
+];
+
+/// What became of a gate.
+#[derive(Debug, Clone, Copy)]
+struct Ended {
+    status: i32,
+    seconds: f64,
+}
+
+/// Measures the missing gates, and prints the table once all exist.
+pub(crate) fn run(args: &GateArgs) -> anyhow::Result<()> {
+    let folder = args.folder.clone().unwrap_or_else(|| tools::target().join("xtask-aa-gate"));
+    std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+    let binary = args.binary.clone().map_or_else(tools::punctual, Ok)?;
+    let begin = Instant::now();
+    for number in 1..=args.runs {
+        for load in &args.loads {
+            for (place, cell) in CELLS.iter().enumerate() {
+                let into = folder.join(file(*load, place, number));
+                if into.exists() {
+                    continue;
+                }
+                if begin.elapsed() > Duration::from_secs(args.at_most) {
+                    println!("some gates are missing: call again");
+                    return Ok(());
+                }
+                let ended = gate(args, &binary, (*load, *cell), &into)?;
+                std::fs::write(&into, format!("{} {:.1}\n", ended.status, ended.seconds))
+                    .with_context(|| into.display().to_string())?;
+            }
+        }
+    }
+    table(args, &folder)
+}
+
+fn file(load: Load, cell: usize, number: usize) -> String {
+    format!("{}-{cell}-{number:02}.txt", load.name())
+}
+
+/// A baseline under the load, and a gate against it.
+fn gate(args: &GateArgs, binary: &Path, (load, cell): (Load, Cell), into: &Path) -> anyhow::Result<Ended> {
+    let running = load.start()?;
+    let base = into.with_extension("json");
+    let words: Vec<&str> = args.command.split(' ').collect();
+    measured::save(binary, &[&words[..], &["--duration", "5s"]].concat(), &base)?;
+    if cell.grown > 0.0 {
+        let smaller = into_run(&measured::read(&base)?, None, Injection::All(1.0 / (1.0 + cell.grown) - 1.0))?;
+        let file = File::create(&base).with_context(|| base.display().to_string())?;
+        smaller.to_json(file)?;
+    }
+    let competitor = if cell.competitor { Load::Competitor.start()? } else { None };
+    let mut command = Command::new(binary);
+    if let Some(slack) = cell.slack {
+        command.args(["run", "--timer-slack", slack, "--"]).arg(binary);
+    }
+    let begin = Instant::now();
+    let said = command
+        .args(&words)
+        .args(["--until", &args.limit, "--at-most", &args.gate_at_most, "--no-keep", "--against"])
+        .arg(&base)
+        .stderr(Stdio::null())
+        .output()
+        .with_context(|| binary.display().to_string())?;
+    let seconds = begin.elapsed().as_secs_f64();
+    drop((running, competitor));
+    let status = said.status.code().unwrap_or(-1);
+    ensure!([0, 3, 4].contains(&status), "the gate {} ended with {}", into.display(), said.status);
+    let first_line = String::from_utf8_lossy(&said.stdout).lines().next().unwrap_or_default().to_owned();
+    println!("{}, {}: {first_line} ({seconds:.0} s)", load.name(), cell.name);
+    Ok(Ended { status, seconds })
+}
+
+fn table(args: &GateArgs, folder: &Path) -> anyhow::Result<()> {
+    println!("\n| cell | load | gates | PASS | FAIL | UNDECIDED | seconds, median | longest |");
+    println!("|:--|:--|--:|--:|--:|--:|--:|--:|");
+    for (place, cell) in CELLS.iter().enumerate() {
+        for load in &args.loads {
+            let one = |number: usize| -> anyhow::Result<Ended> {
+                let path = folder.join(file(*load, place, number));
+                let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+                let (status, seconds) = text.trim().split_once(' ').with_context(|| path.display().to_string())?;
+                Ok(Ended { status: status.parse()?, seconds: seconds.parse()? })
+            };
+            let all: Vec<Ended> = (1..=args.runs).map(one).collect::<anyhow::Result<_>>()?;
+            let of = |status: i32| all.iter().filter(|ended| ended.status == status).count();
+            let seconds: Vec<f64> = all.iter().map(|ended| ended.seconds).collect();
+            let longest = seconds.iter().copied().fold(0.0, f64::max);
+            let middle = median(&seconds).unwrap_or_default();
+            let (name, load) = (cell.name, load.name());
+            println!(
+                "| {name} | {load} | {} | {} | {} | {} | {middle:.0} | {longest:.0} |",
+                all.len(),
+                of(0),
+                of(3),
+                of(4)
+            );
+        }
+    }
+    Ok(())
+}
