@@ -32,10 +32,11 @@ impl BadUsage {
 // A refused command line: which command it is of, what would be accepted instead, and examples.
 
 /// Values of options that have neither a default nor a list. The key is command and name, the option, or the name in the help.
-const VALUES: [(&str, &str); 24] = [
+const VALUES: [(&str, &str); 25] = [
     ("compare LIMIT", "p99+10%"),
     ("--governor", "performance"),
     ("--thread", "worker"),
+    ("--until", "p99+10%"),
     ("ADDR:PORT", "127.0.0.1:9999"),
     ("CPU", "0"),
     ("DUR", "100us"),
