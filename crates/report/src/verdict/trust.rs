@@ -23,6 +23,7 @@ pub struct Trust {
     pub busy: bool,
     /// Who was busy, and what that means for the figures, in a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     pub beside: Vec<String>,
     /// The median of the differences at p50, in ns, that the tests of this run can show; absent without tests.
     #[serde(skip_serializing_if = "Option::is_none")]
