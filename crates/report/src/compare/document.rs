@@ -11,7 +11,7 @@ use crate::document::{
     Row, Section, Table, ends,
 };
 use crate::format::{sanitize, units};
-use crate::pictures;
+use crate::pictures::{self, Curve};
 use crate::verdict::gate::Gate;
 
 /// A comparison, with the verdict on its limits, if any.
@@ -56,6 +56,8 @@ impl Document {
         sections.extend(compared.judgement.as_ref().map(|judgement| limits(judgement, comparison)));
         let forest = album(comparison).map(Block::Album);
         sections.extend(forest.map(|album| Section::new("Changes and their intervals").with(album)));
+        let overlay = overlay(comparison).map(Block::Album);
+        sections.extend(overlay.map(|album| Section::new("Old and new by percentile").with(album)));
         sections.extend(figures(comparison));
         sections.extend(comparison.causes.as_ref().and_then(why::section));
         let missing = words::missing(comparison);
@@ -213,6 +215,18 @@ pub(super) fn album(comparison: &Comparison) -> Option<Album> {
         (format!("series {first} to {} of {}", first + series.len() - 1, drawn.len()), series)
     });
     let album = pictures::album("", parts, |_, series| picture(comparison, series));
+    (!album.pictures.is_empty()).then_some(album)
+}
+
+/// Old and new over each other, the series that are shown to differ first; `None` where no side has samples.
+fn overlay(comparison: &Comparison) -> Option<Album> {
+    let mut series: Vec<&SeriesComparison> = comparison.series.iter().collect();
+    series.sort_by_key(|series| !series.figures.iter().any(|figure| words::differs(figure.verdict)));
+    let named = series.into_iter().map(|series| (comparison.names.anywhere(series), series));
+    let album = pictures::album("", named, |name, series| {
+        let [old, new] = &series.curves;
+        Curve::overlaid(old, new, name.to_owned(), pictures::quantity_name(series.quantity))
+    });
     (!album.pictures.is_empty()).then_some(album)
 }
 

@@ -26,6 +26,7 @@ use side::{Entry, Measured};
 
 use crate::evidence::difference::{self, RunPair, corrected};
 use crate::evidence::{Draft, Reading, SCALE, Shift, noise, variance};
+use crate::pictures::Curve;
 
 pub use crate::evidence::{Figure, LEVEL};
 pub use causes::{CauseComparison, CausesCompared};
@@ -134,6 +135,7 @@ pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
             old_count: samples(pair.old),
             new_count: samples(pair.new),
             figures: Figure::ALL.into_iter().zip(figures).map(&mut finish).collect(),
+            curves: [pair.old, pair.new].map(|measured| Curve::median(&measured.curves)),
         })
         .collect();
     Comparison {

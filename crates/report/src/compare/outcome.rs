@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::evidence::difference::{self};
 use crate::evidence::{Figure, SCALE, Shift};
+use crate::pictures::Curve;
 
 /// What became of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -103,6 +104,9 @@ pub struct SeriesComparison {
     pub new_count: u64,
     /// One each of [`Figure::ALL`], in that order.
     pub figures: Vec<FigureComparison>,
+    /// The percentiles of the old and the new side, for a picture.
+    #[serde(skip)]
+    pub(crate) curves: [Curve; 2],
 }
 
 /// One figure of one series on both sides.

@@ -17,6 +17,7 @@ use crate::compare::outcome::Change;
 use crate::compare::recorded::Recorded;
 use crate::evidence::{Look, Reading, variance};
 use crate::format::naming::{self, AS_FOUND};
+use crate::pictures::Curve;
 
 /// A series' subject for an error: the file may call it anything.
 fn subject_of(series: &Series) -> String {
@@ -84,6 +85,8 @@ pub(super) struct Measured {
     pub(super) settings: BTreeMap<String, Setting>,
     /// One entry per run.
     pub(super) entries: Vec<Entry>,
+    /// Its percentiles in each file whose samples can be decoded.
+    pub(super) curves: Vec<Curve>,
 }
 
 /// A series in one run.
@@ -136,7 +139,9 @@ impl Side {
             if series.unit != "ns" {
                 return Err(SideError::Unit { subject: subject_of(series), unit: sanitize::line(&series.unit, NAME) });
             }
-            let entries = entries(run, series, first)?;
+            let distribution = Distribution::from_series(series).ok();
+            let curve = distribution.as_ref().map(Curve::from_samples);
+            let entries = entries(run, series, first, distribution.as_ref())?;
             if !seen.insert(identity.clone()) {
                 return Err(SideError::Ambiguous { subject: subject_of(series) });
             }
@@ -146,8 +151,10 @@ impl Side {
                 parameters: series.experiment.parameters(),
                 settings: set.map_or_else(BTreeMap::new, settings),
                 entries: Vec::new(),
+                curves: Vec::new(),
             });
             measured.entries.extend(entries);
+            measured.curves.extend(curve);
         }
         Ok(())
     }
@@ -186,12 +193,16 @@ fn sources(run: &Run) -> Vec<Source> {
 }
 
 /// The series of each run in the file.
-fn entries(run: &Run, series: &Series, first: usize) -> Result<Vec<Entry>, SideError> {
+fn entries(
+    run: &Run,
+    series: &Series,
+    first: usize,
+    distribution: Option<&Distribution>,
+) -> Result<Vec<Entry>, SideError> {
     if series.parts.is_empty() {
-        let distribution = Distribution::from_series(series).ok();
         let granularity = run.clock.granularity_ns;
         let look = Look { summary: &series.summary, cpu: series.cpu_ns_per_op, rounds: &series.rounds, granularity };
-        return Ok(vec![entry(&look, first, distribution.as_ref())]);
+        return Ok(vec![entry(&look, first, distribution)]);
     }
     let wrong = || SideError::Parts { subject: subject_of(series) };
     let mut rounds = series.rounds.as_slice();

@@ -84,6 +84,8 @@ pub struct Point {
     pub up_to: Option<f64>,
     /// Both ends, across, of what it stands for.
     pub span: Option<(f64, f64)>,
+    /// Both ends, across, of the interval that holds its true place.
+    pub interval: Option<(f64, f64)>,
     /// How dark a cell is, 0 to 1.
     pub shade: f64,
 }

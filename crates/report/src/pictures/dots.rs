@@ -1,7 +1,7 @@
-//! Dot plots for the first screen: a panel per case, a row per way. A dot is the median, a line leads to the 99th
-//! percentile.
+//! Dot plots for the first screen: a panel per case, a row per way. A dot is the median, a bar behind it the interval that
+//! holds it, a line leads to the 99th percentile.
 
-use punctual_record::{Quantity, Run, Series};
+use punctual_record::{Interval, Quantity, Run, Series};
 
 use crate::document::{Album, Axis, Form, Line, Picture, Point, Table, ends};
 use crate::format::units;
@@ -29,6 +29,8 @@ pub(crate) struct Dot {
     pub(crate) name: String,
     /// The median.
     pub(crate) p50: Option<i64>,
+    /// The interval that holds the true median with 95 % confidence.
+    pub(crate) interval: Option<Interval>,
     /// The 99th percentile.
     pub(crate) p99: Option<i64>,
     /// Whether the others are compared with it.
@@ -39,12 +41,14 @@ pub(crate) struct Dot {
 pub(crate) fn album(mut panels: Vec<Panel>) -> Option<Album> {
     panels.iter_mut().for_each(|panel| panel.rows.retain(|row| row.p50.is_some()));
     panels.retain(|panel| panel.rows.len() >= 2);
+    let more = panels.len().saturating_sub(PANELS);
     panels.truncate(PANELS);
     let figures = || panels.iter().flat_map(|panel| panel.rows.iter().flat_map(|row| [row.p50, row.p99]));
     let (low, high) = ends(figures().flatten().map(|ns| ns.max(1) as f64))?;
     let axis = Axis::log_ns("", [low, high])?;
     let pictures = panels.into_iter().map(|panel| (panel.title.clone(), picture(panel, axis.clone())));
-    Some(Album { pictures: pictures.collect(), side_by_side: true, ..Album::default() })
+    let missing = if more > 0 { format!("{more} more cases are in the tables.") } else { String::new() };
+    Some(Album { pictures: pictures.collect(), side_by_side: true, missing, ..Album::default() })
 }
 
 /// The series of an experiment that says nothing of its own: the best ways of each case.
@@ -56,10 +60,13 @@ pub(crate) fn overview(run: &Run, series: &[&Series]) -> Option<Album> {
         let row = |member: &Member<'_>| Dot {
             name: name(group, member),
             p50: member.series.summary.p50,
+            interval: member.series.summary.ci95.p50,
             p99: member.series.summary.p99,
             baseline: member.is_baseline,
         };
-        Panel { title: group.label.clone(), rows: group.members.iter().map(row).take(ROWS).collect() }
+        let more = group.members.len().saturating_sub(ROWS);
+        let more = if more > 0 { format!(" (the best {ROWS}; {more} more in the tables)") } else { String::new() };
+        Panel { title: format!("{}{more}", group.label), rows: group.members.iter().map(row).take(ROWS).collect() }
     };
     album(groups(run, series).iter().filter(latency).map(panel).collect())
 }
@@ -89,28 +96,29 @@ fn picture(panel: Panel, x: Axis) -> Picture {
     if let Some(base) = panel.rows.iter().find(|row| row.baseline) {
         lines.extend([line(&base.name, true), guide(base, &y)]);
     }
+    let dashed = lines.last().filter(|line| line.form == Form::Curve);
+    let dashed = dashed.map_or(String::new(), |guide| format!(" The dashed line is the {}.", guide.label));
+    let about = format!(
+        "A dot is the median, the bar behind it its 95 % interval, the line reaches to p99.{dashed} The scale is logarithmic; left is better."
+    );
     let cells = |row: &Dot| vec![row.name.clone(), units::known(row.p50), units::known(row.p99)];
     let table = Table::of(&["", "p50", "p99"], panel.rows.iter().map(cells).collect());
-    Picture {
-        title: panel.title,
-        about: "A dot is the median, its line reaches to p99. The scale is logarithmic; left is better.".into(),
-        x,
-        y,
-        lines,
-        table,
-        letters: None,
-    }
+    Picture { title: panel.title, about, x, y, lines, table, letters: None }
 }
 
 fn point((place, row): (i32, &Dot)) -> Point {
     let p50 = row.p50.unwrap_or(1).max(1) as f64;
     let p99 = row.p99.map_or(p50, |ns| ns.max(1) as f64);
+    let interval =
+        |interval: Interval| format!(" [{} {}]", units::duration(interval.low), units::duration(interval.high));
+    let interval = row.interval.map_or(String::new(), interval);
     Point {
         x: p50,
         y: -f64::from(place),
-        says: format!("{}: p50 {}, p99 {}", row.name, units::known(row.p50), units::known(row.p99)),
+        says: format!("{}: p50 {}{interval}, p99 {}", row.name, units::known(row.p50), units::known(row.p99)),
         mark: true,
         span: Some((p50, p99)),
+        interval: row.interval.map(|interval| (interval.low.max(1) as f64, interval.high.max(1) as f64)),
         ..Point::default()
     }
 }
@@ -120,5 +128,5 @@ fn guide(base: &Dot, y: &Axis) -> Line {
     let ns = base.p50.unwrap_or(1).max(1);
     let point = |y: f64| Point { x: ns as f64, y, says: units::duration(ns), ..Point::default() };
     let points = vec![point(y.low), point(y.high)];
-    Line { label: format!("p50, {}", base.name), shown: true, form: Form::Curve, points }
+    Line { label: format!("median of '{}'", base.name), shown: true, form: Form::Curve, points }
 }

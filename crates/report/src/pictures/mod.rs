@@ -21,6 +21,7 @@ use punctual_record::{Quantity, Run, Series};
 use crate::document::{Album, Picture};
 
 pub(crate) use group::{album, quantity_name};
+pub(crate) use percentile::Curve;
 
 /// The pictures of one experiment, by kind; kinds without pictures are left out.
 pub(crate) fn albums(run: &Run, series: &[&Series]) -> Vec<Album> {

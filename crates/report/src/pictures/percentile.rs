@@ -24,22 +24,27 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
         group.members.iter().filter(|member| member.distribution().is_some()).take(MOST_LINES).collect();
     let mut lines: Vec<Line> =
         members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
-    let (_, right) = ends(lines.iter().flat_map(|line| &line.points).map(|point| point.x))?;
-    let ticks = ["min", "p90", "p99", "p99.9", "p99.99", "p99.999", "p99.9999"];
-    let mut ticks: Vec<(f64, String)> = ticks.iter().enumerate().map(|(i, name)| (i as f64, (*name).into())).collect();
-    ticks.insert(1, (place(0.5), "p50".into()));
-    ticks.retain(|(at, _)| *at <= right);
     Some(Picture {
         title: group.title("Latency by percentile"),
         about: group.about(
             "Lower is better; the flatter a line, the steadier. Each step to the right is ten times rarer; the last point is the maximum.",
         ),
-        x: Axis::ticked("percentile", 0.0, right.max(1.0), ticks),
+        x: percentiles(&lines)?,
         y: outlier::vertical(quantity_name(group.quantity), &mut lines, place_of_baseline(&members))?,
         table: table(&members),
         lines,
         letters: None,
     })
+}
+
+/// The horizontal axis, as far as the lines reach.
+fn percentiles(lines: &[Line]) -> Option<Axis> {
+    let (_, right) = ends(lines.iter().flat_map(|line| &line.points).map(|point| point.x))?;
+    let ticks = ["min", "p90", "p99", "p99.9", "p99.99", "p99.999", "p99.9999"];
+    let mut ticks: Vec<(f64, String)> = ticks.iter().enumerate().map(|(i, name)| (i as f64, (*name).into())).collect();
+    ticks.insert(1, (place(0.5), "p50".into()));
+    ticks.retain(|(at, _)| *at <= right);
+    Some(Axis::ticked("percentile", 0.0, right.max(1.0), ticks))
 }
 
 /// Where a quantile stands: each nine is one step.
@@ -57,26 +62,76 @@ fn line(member: &Member<'_>, shown: bool) -> Line {
 }
 
 fn points(distribution: &Distribution) -> Vec<Point> {
-    let Some((min, max)) = distribution.extremes() else { return Vec::new() };
-    let said = |name: &str, ns: i64| format!("{name} {}", units::duration(ns));
-    let mut points = vec![Point { x: 0.0, y: min as f64, says: said("min", min), mark: true, ..Point::default() }];
-    for millionths in DRAWN {
-        let Some(quantile) = Quantile::from_millionths(millionths) else { continue };
-        if let Some(ns) = distribution.percentile(quantile) {
-            points.push(Point {
-                x: place(quantile.ratio()),
-                y: ns as f64,
-                says: said(&name(millionths), ns),
-                mark: MARKED.contains(&millionths),
-                ..Point::default()
-            });
-        }
-    }
+    let Some((_, max)) = distribution.extremes() else { return Vec::new() };
+    let mut points = Curve::from_samples(distribution).points();
     let last = place(1.0 - 1.0 / distribution.count() as f64);
     if last.is_finite() && last > points.last().map_or(0.0, |point| point.x) {
-        points.push(Point { x: last, y: max as f64, says: said("max", max), mark: true, ..Point::default() });
+        let says = format!("max {}", units::duration(max));
+        points.push(Point { x: last, y: max as f64, says, mark: true, ..Point::default() });
     }
     points
+}
+
+/// Values at percentiles, in millionths; 0 is the minimum.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Curve(Vec<(u32, i64)>);
+
+impl Curve {
+    /// As far as the samples support percentiles.
+    pub(crate) fn from_samples(distribution: &Distribution) -> Self {
+        let least = distribution.extremes().map(|(min, _)| (0, min));
+        let value =
+            |millionths: u32| Some((millionths, distribution.percentile(Quantile::from_millionths(millionths)?)?));
+        Self(least.into_iter().chain(DRAWN.into_iter().filter_map(value)).collect())
+    }
+
+    /// The median of several curves at each percentile that all of them have.
+    pub(crate) fn median(curves: &[Self]) -> Self {
+        let at = |place: usize| -> Option<(u32, i64)> {
+            let mut values: Vec<i64> =
+                curves.iter().map(|curve| curve.0.get(place).map(|(_, ns)| *ns)).collect::<Option<_>>()?;
+            values.sort_unstable();
+            Some((curves.first()?.0[place].0, *values.get(values.len() / 2)?))
+        };
+        Self((0..).map_while(at).collect())
+    }
+
+    fn points(&self) -> Vec<Point> {
+        let point = |&(millionths, ns): &(u32, i64)| Point {
+            x: place(f64::from(millionths) / 1e6),
+            y: ns as f64,
+            says: format!(
+                "{} {}",
+                if millionths == 0 { "min".to_owned() } else { name(millionths) },
+                units::duration(ns)
+            ),
+            mark: millionths == 0 || MARKED.contains(&millionths),
+            ..Point::default()
+        };
+        self.0.iter().map(point).collect()
+    }
+
+    /// Old and new over each other; `None` where one of them has no samples.
+    pub(crate) fn overlaid(old: &Self, new: &Self, title: String, quantity: &str) -> Option<Picture> {
+        let line = |label: &str, curve: &Self| Line {
+            label: label.to_owned(),
+            shown: true,
+            form: Form::Curve,
+            points: curve.points(),
+        };
+        let mut lines = vec![line("old", old), line("new", new)];
+        let drawn = lines.iter().all(|line| line.points.len() > 1);
+        let x = percentiles(&lines).filter(|_| drawn)?;
+        let y = outlier::vertical(quantity, &mut lines, Some(0))?;
+        let both = old.0.iter().zip(&new.0).filter(|(old, _)| old.0 == 0 || MARKED.contains(&old.0));
+        let row = |(old, new): (&(u32, i64), &(u32, i64))| {
+            let place = if old.0 == 0 { "min".to_owned() } else { name(old.0) };
+            vec![place, units::duration(old.1), units::duration(new.1)]
+        };
+        let table = Table::of(&["percentile", "old", "new"], both.map(row).collect());
+        let about = "Lower is better. Of several runs of a side, the median at each percentile.".to_owned();
+        Some(Picture { title, about, x, y, lines, table, letters: None })
+    }
 }
 
 /// `p99.9` of 999 000.

@@ -81,6 +81,6 @@ fn album(album: &Album, id: &str) -> Markup {
 pub(super) fn panels(album: &Album, id: &str) -> Markup {
     html! {
         div class="panels" { @for (i, (_, picture)) in album.pictures.iter().enumerate() { (small(picture, &format!("{id}-{i}"))) } }
-        @if let Some((_, first)) = album.pictures.first() { p class="faint reading" { (first.about) } }
+        @if let Some((_, first)) = album.pictures.first() { p class="faint reading" { (first.about) @if !album.missing.is_empty() { " " (album.missing) } } }
     }
 }

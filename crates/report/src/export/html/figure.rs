@@ -101,7 +101,10 @@ fn drawn(line: &Line, number: usize, tags: &[Option<Tag>], frame: &Frame<'_>) ->
                 Form::Steps => { path class="stroke" d=(stepped(&places)) {} }
                 Form::Dots => { path class="stroke thin" d=(whiskers(line, &places, frame)) {} }
                 Form::Cells => { (cells(line, frame)) }
-                Form::Spans => { path class="stroke" d=(spans(line, frame)) {} }
+                Form::Spans => {
+                    path class="stroke" d=(across(line, frame, |point| point.span)) {}
+                    path class="interval" d=(across(line, frame, |point| point.interval)) {}
+                }
                 Form::Bars => { (bars(line, frame)) }
             }
             @let shapes = |(point, at): (&Point, &(i32, i32))| if frame.holds(point) { mark(number, *at) } else { drawing::beyond(*at, HALF) };
@@ -155,10 +158,11 @@ fn whiskers(line: &Line, places: &[(i32, i32)], frame: &Frame<'_>) -> String {
     out
 }
 
-fn spans(line: &Line, frame: &Frame<'_>) -> String {
+/// A stroke for each point that has both ends.
+fn across(line: &Line, frame: &Frame<'_>, both_ends: fn(&Point) -> Option<(f64, f64)>) -> String {
     let mut out = String::new();
     for point in &line.points {
-        if let Some((from, to)) = point.span {
+        if let Some((from, to)) = both_ends(point) {
             let ((from, y), (to, _)) = (frame.place(from, point.y), frame.place(to, point.y));
             let _ = write!(out, "M{from} {y}H{to}");
         }

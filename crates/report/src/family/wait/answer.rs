@@ -326,7 +326,7 @@ fn panel(figures: &Figures<'_>, own: &[&Advice]) -> Option<Panel> {
 }
 
 fn dot(row: &Figure<'_>, name: &str, baseline: bool) -> Dot {
-    Dot { name: name.to_owned(), p50: row.p50, p99: row.p99, baseline }
+    Dot { name: name.to_owned(), p50: row.p50, interval: row.series.summary.ci95.p50, p99: row.p99, baseline }
 }
 
 /// Most causes in a sentence.
