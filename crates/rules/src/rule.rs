@@ -91,7 +91,7 @@ impl Scheduling {
         if self.conditions().value(condition).is_some() {
             return Err(BadWord::Twice(name.to_owned()));
         }
-        let asked = Conditions::new().with(condition.parse(value).map_err(bad)?);
+        let asked = Conditions::new().with(condition.parse(value).map_err(|invalid| bad(invalid.to_string()))?);
         self.policy = asked.get_policy().or(self.policy);
         self.slice = asked.get_slice().or(self.slice);
         self.cpus = asked.get_cpus().or(self.cpus.take());

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
+use punctual::conditions::InvalidValue;
 use punctual::cpufreq::{FREQUENCY, parse_frequency};
 use punctual::{Condition, parse_duration};
 
@@ -36,7 +37,7 @@ pub(crate) fn process(text: &str) -> Result<i32, String> {
 }
 
 /// The name of a governor.
-pub(crate) fn governor(text: &str) -> Result<String, String> {
+pub(crate) fn governor(text: &str) -> Result<String, InvalidValue> {
     Condition::GOVERNOR.parse(text).map(|governor| governor.to_string())
 }
 

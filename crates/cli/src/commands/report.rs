@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use punctual_record::sanitize::{self, NAME};
 use punctual_record::{Distribution, Limit, Run, Series};
-use punctual_report::export::{self, Exporter, MOST_SERIES, csv, hgrm, text};
+use punctual_report::export::{self, Exporter, MOST_SERIES, OF_RUNS, csv, hgrm, text};
 use punctual_report::{Document, gate};
 
 use super::perform::Perform;
@@ -41,46 +41,35 @@ pub(crate) struct ReportArgs {
     pub(crate) color: Color,
 }
 
-/// The form.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Form")]
-#[group(multiple = false)]
-pub(crate) struct FormArgs {
-    /// Tables and text for a terminal (default)
-    #[arg(long)]
-    pub(crate) text: bool,
-    /// HTML page with charts; works offline and holds the whole run
-    #[arg(long)]
-    pub(crate) html: bool,
-    /// Markdown, for a ticket or a pull request
-    #[arg(long)]
-    pub(crate) markdown: bool,
-    /// CSV, a line per series
-    #[arg(long)]
-    pub(crate) csv: bool,
-    /// OpenMetrics text, for Prometheus
-    #[arg(long)]
-    pub(crate) openmetrics: bool,
-    /// HdrHistogram percentile distribution, for its plotters
-    #[arg(long)]
-    pub(crate) hgrm: bool,
-    /// JSON, the whole run
-    #[arg(long)]
-    pub(crate) json: bool,
+/// The name of the form, which is its flag. None: text.
+#[derive(Debug)]
+pub(crate) struct FormArgs(Option<&'static str>);
+
+impl FromArgMatches for FormArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let is_asked = |form: &&dyn Exporter<Run>| matches.get_flag(form.name());
+        Ok(Self(OF_RUNS.into_iter().find(is_asked).map(|form| form.name())))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
-impl FormArgs {
-    /// The name of the exporter; None of text.
-    pub(crate) fn name(&self) -> Option<&'static str> {
-        let all = [
-            (self.html, "html"),
-            (self.markdown, "markdown"),
-            (self.csv, "csv"),
-            (self.openmetrics, "openmetrics"),
-            (self.hgrm, "hgrm"),
-            (self.json, "json"),
-        ];
-        all.into_iter().find_map(|(wanted, name)| wanted.then_some(name))
+impl Args for FormArgs {
+    fn augment_args(command: Command) -> Command {
+        let flag = |form: &dyn Exporter<Run>| {
+            let name = form.name();
+            Arg::new(name).long(name).help(form.about()).action(ArgAction::SetTrue)
+        };
+        let group = ArgGroup::new("form").args(OF_RUNS.map(|form| form.name()));
+        let command = command.next_help_heading("Form");
+        OF_RUNS.into_iter().fold(command, |command, form| command.arg(flag(form))).group(group)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
     }
 }
 
@@ -101,7 +90,7 @@ impl Perform for ReportArgs {
         let takes_stdout = outputs.takes_stdout();
         let output = outputs.into_only()?;
         let run = read()?;
-        match self.form.name().and_then(export::of_run) {
+        match self.form.0.filter(|name| *name != "text").and_then(export::of_run) {
             Some(form) => {
                 check(form, &run)?;
                 output.write(|out| Ok(form.write(&run, out)?))?;
@@ -160,7 +149,7 @@ fn check(form: &dyn Exporter<Run>, run: &Run) -> Result<(), BadUsage> {
 /// The folder for distributions.
 fn folder(args: &ReportArgs) -> Option<&Path> {
     match &args.output {
-        Target::File(path) if args.form.hgrm && path.is_dir() => Some(path),
+        Target::File(path) if args.form.0 == Some("hgrm") && path.is_dir() => Some(path),
         _ => None,
     }
 }

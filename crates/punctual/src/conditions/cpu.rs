@@ -5,12 +5,10 @@ use std::cell::LazyCell;
 use punctual_linux::sched as linux;
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Probe, Target, Thread, not_restored};
-use super::privilege::of_another_thread;
-use super::reason::Reason;
+use super::refused::of_another_thread;
 use super::set::Conditions;
-use super::surroundings::Surroundings;
-use super::value::Value;
+use super::surroundings::{Reason, Surroundings};
+use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored};
 use crate::cpu_set::{CpuSet, HIGHEST_CPU};
 use crate::need::Need;
 use crate::restore::NotRestored;
@@ -51,8 +49,8 @@ impl Definition for Cpu {
         "cpu"
     }
 
-    fn parse(&self, typed: &str) -> Result<Value, String> {
-        typed.parse::<CpuSet>().map(Value::Cpu).map_err(|error| error.to_string())
+    fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
+        Ok(Value::Cpu(typed.parse()?))
     }
 
     fn read(&self, target: &Target) -> Option<Value> {
@@ -65,18 +63,22 @@ impl Definition for Cpu {
             Err(error) => Probe::Found(Err(explain(&error, target.thread, &Surroundings::read()))),
         }
     }
-}
 
-/// Sets the value and reads it back.
-pub(super) fn apply(cpus: &CpuSet, applying: &mut Applying<'_>) -> Result<(), Reason> {
-    if cpus.is_empty() {
-        return Err(Reason::new("no CPU is named", Need::ACpu));
+    fn impossible(&self, value: &Value, here: &Surroundings) -> Option<Reason> {
+        if let Value::Cpu(cpus) = value { missing(cpus, here) } else { None }
     }
-    let (thread, here) = (applying.thread(), applying.here);
-    let before = allowed(thread).map_err(|error| explain(&error, thread, here))?;
-    set(thread, cpus, &before, here)?;
-    applying.hold(OnCpus { thread, cpus: cpus.clone(), before });
-    Ok(())
+
+    fn apply(&self, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let Value::Cpu(cpus) = applying.value else { return Err(Applying::read_only()) };
+        if cpus.is_empty() {
+            return Err(Reason::new("no CPU is named", Need::ACpu));
+        }
+        let (thread, here) = (applying.thread(), applying.here);
+        let before = allowed(thread).map_err(|error| explain(&error, thread, here))?;
+        set(thread, cpus, &before, here)?;
+        applying.hold(OnCpus { thread, cpus: cpus.clone(), before });
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -166,7 +168,7 @@ fn set(thread: Thread, cpus: &CpuSet, before: &CpuSet, here: &Surroundings) -> R
 }
 
 /// CPUs that the machine does not have.
-pub(super) fn missing(cpus: &CpuSet, here: &Surroundings) -> Option<Reason> {
+fn missing(cpus: &CpuSet, here: &Surroundings) -> Option<Reason> {
     let present = here.present_cpus.as_ref()?;
     let missing = cpus.without(present);
     let why = format!("this machine has no CPU {missing}: it has {present} (/sys/devices/system/cpu/present)");

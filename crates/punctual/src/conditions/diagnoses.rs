@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use punctual_linux::Error;
 
-use super::condition::Thread;
-use super::reason::Reason;
-use super::surroundings::Surroundings;
-use super::{CONDITIONS, Condition, dma_latency, lock_memory, nice, policy, privilege};
+use super::Thread;
+use super::surroundings::{Reason, Surroundings};
+use super::{CONDITIONS, Condition, dma_latency, lock_memory, nice, policy, refused as reasons};
 use crate::policy::Policy;
 
 const EPERM: i32 = 1;
@@ -107,7 +106,7 @@ fn the_others() {
         ("latency for root of a container", latency(EPERM, &in_docker())),
         ("latency in a container without the device", latency(2, &in_docker())),
         ("latency without the device", latency(2, &root())),
-        ("there and not back", privilege::irreversible("nice 5 could be set, but 0 not put back", &user())),
+        ("there and not back", reasons::irreversible("nice 5 could be set, but 0 not put back", &user())),
     ]);
     insta::assert_snapshot!(texts);
 }
@@ -133,12 +132,12 @@ fn values_come_back_as_typed_and_what_is_none_is_answered() {
         assert_eq!(Condition::named(condition.name()), Some(condition));
     }
     for bad in ["x", "", "-21", "20", "99999999999", "1.5"] {
-        let said = Condition::NICE.parse(bad).unwrap_err();
+        let said = Condition::NICE.parse(bad).unwrap_err().to_string();
         assert_eq!(said, "expected an integer from -20 to 19 (example: -5)");
     }
-    assert!(Condition::TIMER_SLACK.parse("0ns").is_err_and(|e| e.contains("default")));
+    assert!(Condition::TIMER_SLACK.parse("0ns").is_err_and(|e| e.to_string().contains("default")));
     assert!(Condition::TIMER_SLACK.parse("2s").is_err() && Condition::DMA_LATENCY.parse("2000s").is_err());
-    assert!(Condition::DMA_LATENCY.parse("1500ns").is_err_and(|e| e.contains("whole microseconds")));
+    assert!(Condition::DMA_LATENCY.parse("1500ns").is_err_and(|e| e.to_string().contains("whole microseconds")));
     assert!(Condition::GOVERNOR.parse("../x").is_err() && Condition::MAX_FREQUENCY.parse("max").is_err());
 }
 

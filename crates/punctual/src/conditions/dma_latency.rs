@@ -11,11 +11,9 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Probe, Scope, Target};
-use super::reason::Reason;
 use super::set::Conditions;
-use super::surroundings::Surroundings;
-use super::value::Value;
+use super::surroundings::{Reason, Surroundings};
+use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Scope, Target, Value};
 use crate::duration::{format_duration, parse_duration};
 use crate::need::Need;
 use crate::restore::NotRestored;
@@ -59,14 +57,14 @@ impl Definition for DmaLatency {
         Scope::Machine
     }
 
-    fn parse(&self, typed: &str) -> Result<Value, String> {
-        let asked = parse_duration(typed).map_err(|error| error.to_string())?;
+    fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
+        let asked = parse_duration(typed)?;
         if asked.subsec_nanos() % 1000 != 0 {
-            return Err("expected whole microseconds, the unit of the kernel (example: 20us)".into());
+            return Err(InvalidValue::Expected("whole microseconds, the unit of the kernel (example: 20us)"));
         }
         if asked >= NO_LIMIT {
-            let range = "from 0us to below 2000s, which is no limit to the kernel (example: 20us)";
-            return Err(format!("expected a duration {range}"));
+            let range = "a duration from 0us to below 2000s, which is no limit to the kernel (example: 20us)";
+            return Err(InvalidValue::Expected(range));
         }
         Ok(Value::DmaLatency(asked))
     }
@@ -80,13 +78,13 @@ impl Definition for DmaLatency {
         let opened = OpenOptions::new().read(true).write(true).open(PATH);
         Probe::Found(opened.map(drop).map_err(|error| explain(&error, &Surroundings::read())))
     }
-}
 
-/// Sets the value and reads it back.
-pub(super) fn apply(asked: Duration, applying: &mut Applying<'_>) -> Result<(), Reason> {
-    let file = hold(asked, applying.here)?;
-    applying.hold(Request { asked, file });
-    Ok(())
+    fn apply(&self, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let Value::DmaLatency(asked) = *applying.value else { return Err(Applying::read_only()) };
+        let file = hold(asked, applying.here)?;
+        applying.hold(Request { asked, file });
+        Ok(())
+    }
 }
 
 /// In the kernel's unit: `0us`.

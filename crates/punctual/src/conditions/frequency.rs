@@ -9,12 +9,10 @@ use std::time::Duration;
 
 use rustix::fs::{Access, access};
 
-use super::condition::{Applying, Condition, Definition, Held, Probe, Scope, Target};
 use super::cpu;
-use super::reason::Reason;
 use super::set::Conditions;
-use super::surroundings::Surroundings;
-use super::value::{Frequency, Value};
+use super::surroundings::{Reason, Surroundings};
+use super::{Applying, Condition, Definition, Frequency, Held, InvalidValue, Probe, Scope, Target, Value};
 use crate::cpu_set::CpuSet;
 use crate::cpufreq::{Attribute, Error, FREQUENCY, GovernorGuard, format_frequency, parse_frequency};
 use crate::need::Need;
@@ -23,13 +21,16 @@ use crate::restore::{LockWait, NotRestored};
 /// Longest wait for another program that holds the settings; it may be about to end.
 const PATIENCE: LockWait = LockWait::AtMost(Duration::from_secs(2));
 
+/// Sets a value with a guard of the policies.
+type Setter<'a> = Box<dyn FnOnce(&mut GovernorGuard) -> Result<(), Error> + 'a>;
+
 /// A setting of CPU frequency, as a condition.
 #[derive(Debug)]
 struct FrequencyCondition {
     name: &'static str,
     attribute: Attribute,
     /// [`Definition::parse`].
-    parse: fn(&str) -> Result<Value, String>,
+    parse: fn(&str) -> Result<Value, InvalidValue>,
 }
 
 impl Definition for FrequencyCondition {
@@ -41,7 +42,7 @@ impl Definition for FrequencyCondition {
         Scope::Machine
     }
 
-    fn parse(&self, typed: &str) -> Result<Value, String> {
+    fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
         (self.parse)(typed)
     }
 
@@ -84,41 +85,45 @@ impl Definition for FrequencyCondition {
         };
         Probe::Found(found())
     }
-}
 
-/// Sets it with the guard of an earlier condition of the same set, if there is one.
-pub(super) fn apply(
-    attribute: Attribute,
-    applying: &mut Applying<'_>,
-    set: impl FnOnce(&mut GovernorGuard) -> Result<(), Error>,
-) -> Result<(), Reason> {
-    let (condition, value) = (applying.condition, applying.value);
-    let form = if matches!(attribute, Attribute::MinFrequency | Attribute::MaxFrequency) {
-        Need::FrequencyInRange
-    } else {
-        Need::SettingForm
-    };
-    condition.parse(&value.to_string()).map_err(|_| Reason::new(format!("invalid {condition} '{value}'"), form))?;
-    let earlier = applying.earlier::<FrequencySetting>().map(|earlier| Rc::clone(&earlier.guard));
-    let guard = match earlier {
-        Some(guard) => guard,
-        None => {
-            let cpus = applying.cpus().map_or(&[][..], CpuSet::as_slice);
-            let guard = applying.target.cpufreq().guard(cpus, PATIENCE)?;
-            applying.notes.extend_from_slice(guard.replayed());
-            Rc::new(RefCell::new(guard))
-        }
-    };
-    let outcome = set(&mut guard.borrow_mut());
-    // If one policy refuses, others may be set already.
-    let shown = guard.borrow().shown(attribute);
-    applying.hold(FrequencySetting { guard, attribute, set: shown });
-    Ok(outcome?)
+    /// Sets it with the guard of an earlier condition of the same set, if there is one.
+    fn apply(&self, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let (condition, value, attribute) = (applying.condition, applying.value, self.attribute);
+        let set: Setter<'_> = match value {
+            Value::MinFrequency(Frequency::Khz(khz)) => Box::new(|guard| guard.set_min_khz(*khz)),
+            Value::MinFrequency(Frequency::Highest) => Box::new(GovernorGuard::set_min_to_max),
+            Value::MaxFrequency(Frequency::Khz(khz)) => Box::new(|guard| guard.set_max_khz(*khz)),
+            Value::Epp(name) => Box::new(|guard| guard.set_preference(name)),
+            Value::Governor(name) => Box::new(|guard| guard.set_governor(name)),
+            _ => return Err(Applying::read_only()),
+        };
+        let form = if matches!(attribute, Attribute::MinFrequency | Attribute::MaxFrequency) {
+            Need::FrequencyInRange
+        } else {
+            Need::SettingForm
+        };
+        condition.parse(&value.to_string()).map_err(|_| Reason::new(format!("invalid {condition} '{value}'"), form))?;
+        let earlier = applying.earlier::<FrequencySetting>().map(|earlier| Rc::clone(&earlier.guard));
+        let guard = match earlier {
+            Some(guard) => guard,
+            None => {
+                let cpus = applying.cpus().map_or(&[][..], CpuSet::as_slice);
+                let guard = applying.target.cpufreq().guard(cpus, PATIENCE)?;
+                applying.notes.extend_from_slice(guard.replayed());
+                Rc::new(RefCell::new(guard))
+            }
+        };
+        let outcome = set(&mut guard.borrow_mut());
+        // If one policy refuses, others may be set already.
+        let shown = guard.borrow().shown(attribute);
+        applying.hold(FrequencySetting { guard, attribute, set: shown });
+        Ok(outcome?)
+    }
 }
 
 /// A limit from its text form.
-fn parse_limit(typed: &str) -> Result<Frequency, String> {
-    parse_frequency(typed).map(Frequency::Khz).ok_or_else(|| format!("expected {FREQUENCY}"))
+fn parse_limit(typed: &str) -> Result<Frequency, InvalidValue> {
+    parse_frequency(typed).map(Frequency::Khz).ok_or(InvalidValue::Expected(FREQUENCY))
 }
 
 /// One applied setting. Undoing the last one of a guard restores all of them, because they depend on each other.
@@ -160,7 +165,7 @@ static MIN_FREQUENCY: FrequencyCondition = FrequencyCondition {
     parse: |typed| match (typed, parse_limit(typed)) {
         ("max", _) => Ok(Value::MinFrequency(Frequency::Highest)),
         (_, Ok(limit)) => Ok(Value::MinFrequency(limit)),
-        (_, Err(_)) => Err(format!("expected max, or {FREQUENCY}")),
+        (_, Err(_)) => Err(InvalidValue::MaxOrFrequency),
     },
 };
 
@@ -207,10 +212,10 @@ static EPP: FrequencyCondition = FrequencyCondition {
     attribute: Attribute::Preference,
     parse: |typed| {
         let preference = typed.trim();
-        let wanted = || "expected a name, or an integer from 0 to 255 (example: balance_performance)".to_owned();
+        let wanted = InvalidValue::Expected("a name, or an integer from 0 to 255 (example: balance_performance)");
         let is_number = preference.bytes().all(|byte| byte.is_ascii_digit());
         let fits = if is_number { preference.parse::<u8>().is_ok() } else { Attribute::Preference.accepts(preference) };
-        fits.then(|| Value::Epp(preference.to_owned())).ok_or_else(wanted)
+        fits.then(|| Value::Epp(preference.to_owned())).ok_or(wanted)
     },
 };
 
@@ -238,8 +243,8 @@ static GOVERNOR: FrequencyCondition = FrequencyCondition {
     attribute: Attribute::Governor,
     parse: |typed| {
         let name = typed.trim();
-        let wanted = || "expected a name of lower-case letters, digits, - and _ (example: performance)".to_owned();
-        Attribute::Governor.accepts(name).then(|| Value::Governor(name.to_owned())).ok_or_else(wanted)
+        let wanted = InvalidValue::Expected("a name of lower-case letters, digits, - and _ (example: performance)");
+        Attribute::Governor.accepts(name).then(|| Value::Governor(name.to_owned())).ok_or(wanted)
     },
 };
 

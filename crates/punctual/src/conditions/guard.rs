@@ -4,11 +4,10 @@ use std::cell::LazyCell;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
-use super::condition::{Applying, Condition, Kept, Probe, Scope, Target, Thread};
-use super::report::{Lost, Refused};
+use super::refused::{Lost, Refused};
 use super::set::Conditions;
 use super::surroundings::Surroundings;
-use super::table::CONDITIONS;
+use super::{Applying, CONDITIONS, Condition, Kept, Probe, Scope, Target, Thread};
 use crate::restore::{NotRestored, StateDir};
 
 /// Conditions in force. Dropping the guard restores the previous state. [`Guard::restore`] does the same and reports
@@ -72,7 +71,10 @@ impl Conditions {
             return None;
         }
         let here = Surroundings::read();
-        self.iter().find_map(|value| Some(Refused::new(value.condition(), Some(value), value.impossible(&here)?)))
+        self.iter().find_map(|value| {
+            let condition = value.condition();
+            Some(Refused::new(condition, Some(value), condition.definition().impossible(value, &here)?))
+        })
     }
 
     /// The current conditions of the calling thread, including those that other programs set.
@@ -143,7 +145,7 @@ impl Guard {
                 kept: &mut self.kept,
                 notes: &mut self.notes,
             };
-            match value.apply(&mut applying) {
+            match condition.definition().apply(&mut applying) {
                 Ok(()) => {
                     self.kept.iter_mut().filter(|kept| kept.condition == condition).for_each(|kept| kept.granted = true)
                 }

@@ -12,12 +12,10 @@ use std::time::Duration;
 
 use rustix::fs::{Access, access};
 
-use super::condition::{Applying, Condition, Definition, Held, Probe, Scope, Target};
 use super::cpu;
-use super::reason::Reason;
 use super::set::Conditions;
-use super::surroundings::Surroundings;
-use super::value::Value;
+use super::surroundings::{Reason, Surroundings};
+use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Scope, Target, Value};
 use crate::cpu_set::CpuSet;
 use crate::need::Need;
 use crate::restore::form::{FileForm, Form, HIGHEST_ITEM};
@@ -71,8 +69,8 @@ impl Definition for IrqsAway {
         Scope::Machine
     }
 
-    fn parse(&self, typed: &str) -> Result<Value, String> {
-        if typed == "yes" { Ok(Value::IrqsAway(true)) } else { Err("takes no value".into()) }
+    fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
+        if typed == "yes" { Ok(Value::IrqsAway(true)) } else { Err(InvalidValue::TakesNone) }
     }
 
     /// The state depends on the measured CPUs, so only the guard knows it.
@@ -98,37 +96,37 @@ impl Definition for IrqsAway {
         journal.settle(&left)?;
         Ok(told)
     }
-}
 
-/// Sets the value and reads it back.
-pub(super) fn apply(applying: &mut Applying<'_>) -> Result<(), Reason> {
-    let asked = applying.cpus().cloned();
-    let failed = |error| Reason::new(error, Need::MeasuredCpus);
-    let cpus = asked.map_or_else(|| cpu::current(applying.thread()), Ok).map_err(failed)?;
-    let Target { root, state, .. } = applying.target;
-    let others = online(root)?.without(&cpus);
-    if others.is_empty() {
-        let why = format!("no other CPU is left for the interrupts of CPU {cpus}");
-        return Err(Reason::new(why, Need::FewerCpus));
+    fn apply(&self, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let Value::IrqsAway(true) = applying.value else { return Err(Applying::read_only()) };
+        let asked = applying.cpus().cloned();
+        let failed = |error| Reason::new(error, Need::MeasuredCpus);
+        let cpus = asked.map_or_else(|| cpu::current(applying.thread()), Ok).map_err(failed)?;
+        let Target { root, state, .. } = applying.target;
+        let others = online(root)?.without(&cpus);
+        if others.is_empty() {
+            let why = format!("no other CPU is left for the interrupts of CPU {cpus}");
+            return Err(Reason::new(why, Need::FewerCpus));
+        }
+        writable(root)?;
+        let lock = state.lock(&FORM, PATIENCE)?;
+        let mut journal = Journal::open(state, FORM.journal, &FORM)?;
+        let (left, told) = replay(root, &mut journal)?;
+        let found: Vec<Setting> = left.into_iter().map(|left| left.setting).collect();
+        journal.begin(&found)?;
+        let keeper = Keeper::start(&FORM, root, &journal.path(), None, lock)?;
+        let mut away = Away { root: root.clone(), cpus, others, found, moved: Vec::new(), journal, keeper };
+        let stay = away.move_all();
+        applying.notes.extend(told);
+        if let Ok(stay) = &stay
+            && !stay.is_empty()
+        {
+            let cpus = &away.cpus;
+            applying.notes.push(format!("the kernel lets these interrupts stay on CPU {cpus}: {}", stay.join(", ")));
+        }
+        applying.hold(away);
+        Ok(stay.map(drop)?)
     }
-    writable(root)?;
-    let lock = state.lock(&FORM, PATIENCE)?;
-    let mut journal = Journal::open(state, FORM.journal, &FORM)?;
-    let (left, told) = replay(root, &mut journal)?;
-    let found: Vec<Setting> = left.into_iter().map(|left| left.setting).collect();
-    journal.begin(&found)?;
-    let keeper = Keeper::start(&FORM, root, &journal.path(), None, lock)?;
-    let mut away = Away { root: root.clone(), cpus, others, found, moved: Vec::new(), journal, keeper };
-    let stay = away.move_all();
-    applying.notes.extend(told);
-    if let Ok(stay) = &stay
-        && !stay.is_empty()
-    {
-        let cpus = &away.cpus;
-        applying.notes.push(format!("the kernel lets these interrupts stay on CPU {cpus}: {}", stay.join(", ")));
-    }
-    applying.hold(away);
-    Ok(stay.map(drop)?)
 }
 
 /// Moved interrupts, and how to restore them.

@@ -11,12 +11,10 @@ use std::sync::{Mutex, PoisonError};
 use punctual_linux::{Error, memory as linux};
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Probe, Scope, Target, not_restored};
-use super::privilege::{is, withheld};
-use super::reason::Reason;
+use super::refused::{is, withheld};
 use super::set::Conditions;
-use super::surroundings::{Surroundings, status_kib};
-use super::value::Value;
+use super::surroundings::{Reason, Surroundings, status_kib};
+use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Scope, Target, Thread, Value, not_restored};
 use crate::need::Need;
 use crate::restore::NotRestored;
 
@@ -76,8 +74,8 @@ impl Definition for LockMemory {
         Scope::Process
     }
 
-    fn parse(&self, typed: &str) -> Result<Value, String> {
-        if typed == "yes" { Ok(Value::LockMemory(true)) } else { Err("takes no value".into()) }
+    fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
+        if typed == "yes" { Ok(Value::LockMemory(true)) } else { Err(InvalidValue::TakesNone) }
     }
 
     fn read(&self, _: &Target) -> Option<Value> {
@@ -87,36 +85,39 @@ impl Definition for LockMemory {
     fn probe(&self, _: &Target) -> Probe {
         Probe::Try(Value::LockMemory(true))
     }
-}
 
-/// Sets the value and reads it back.
-pub(super) fn apply(applying: &mut Applying<'_>) -> Result<(), Reason> {
-    let here = applying.here;
-    too_little_room(here).map_or(Ok(()), Err)?;
-    let mut holders = HOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = match (is_locked(), here.locked_kib) {
-        (Some(true), _) => Before::Wholly,
-        (_, Some(0)) => Before::Unlocked,
-        _ => Before::Partly,
-    };
-    linux::lock_all().map_err(|error| explain(&error, here).errno(error.errno()))?;
-    if holders.count == 0 {
-        holders.before = before;
-    }
-    holders.count += 1;
-    drop(holders);
-    applying.hold(Lock { lead_kib: AtomicU64::new(0) });
-    linux::prefault_stack();
-    match is_locked() {
-        Some(true) => Ok(()),
-        Some(false) => Err(Reason::new(
-            "the kernel accepted it, but resident memory is not locked (VmFlags without lo in /proc/self/smaps)",
-            Need::NoOtherSetter,
-        )),
-        None => Err(Reason::new(
-            "the kernel accepted it, but /proc/self/smaps does not tell whether it holds",
-            Need::Mounted("/proc"),
-        )),
+    fn apply(&self, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let Value::LockMemory(true) = applying.value else { return Err(Applying::read_only()) };
+        if applying.thread() != Thread::Calling {
+            return Err(Reason::new("only the process itself can lock its memory", Need::OwnProcess));
+        }
+        let here = applying.here;
+        too_little_room(here).map_or(Ok(()), Err)?;
+        let mut holders = HOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match (is_locked(), here.locked_kib) {
+            (Some(true), _) => Before::Wholly,
+            (_, Some(0)) => Before::Unlocked,
+            _ => Before::Partly,
+        };
+        linux::lock_all().map_err(|error| explain(&error, here).errno(error.errno()))?;
+        if holders.count == 0 {
+            holders.before = before;
+        }
+        holders.count += 1;
+        drop(holders);
+        applying.hold(Lock { lead_kib: AtomicU64::new(0) });
+        linux::prefault_stack();
+        match is_locked() {
+            Some(true) => Ok(()),
+            Some(false) => Err(Reason::new(
+                "the kernel accepted it, but resident memory is not locked (VmFlags without lo in /proc/self/smaps)",
+                Need::NoOtherSetter,
+            )),
+            None => Err(Reason::new(
+                "the kernel accepted it, but /proc/self/smaps does not tell whether it holds",
+                Need::Mounted("/proc"),
+            )),
+        }
     }
 }
 

@@ -5,12 +5,10 @@ use std::cell::LazyCell;
 use punctual_linux::{Error, sched};
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Probe, Target, Thread, not_restored};
-use super::privilege::{irreversible, is, of_another_thread};
-use super::reason::Reason;
+use super::refused::{irreversible, is, of_another_thread};
 use super::set::Conditions;
-use super::surroundings::Surroundings;
-use super::value::Value;
+use super::surroundings::{Reason, Surroundings};
+use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored};
 use crate::need::{Need, Withheld};
 use crate::restore::NotRestored;
 
@@ -44,10 +42,9 @@ impl Definition for Nice {
         "nice"
     }
 
-    fn parse(&self, typed: &str) -> Result<Value, String> {
+    fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
         let nice = typed.trim().parse::<i32>().ok().filter(|nice| (-20..=19).contains(nice));
-        let wanted = || "expected an integer from -20 to 19 (example: -5)".to_owned();
-        nice.map(Value::Nice).ok_or_else(wanted)
+        nice.map(Value::Nice).ok_or(InvalidValue::Expected("an integer from -20 to 19 (example: -5)"))
     }
 
     fn read(&self, target: &Target) -> Option<Value> {
@@ -57,24 +54,24 @@ impl Definition for Nice {
     fn probe(&self, _: &Target) -> Probe {
         Probe::Try(Value::Nice(-1))
     }
-}
 
-/// Sets the value and reads it back.
-pub(super) fn apply(nice: i32, applying: &mut Applying<'_>) -> Result<(), Reason> {
-    if !(-20..=19).contains(&nice) {
-        // The kernel would clamp it silently.
-        let why = format!("nice values go from -20 (most favoured) to 19 (least), and {nice} is outside");
-        return Err(Reason::new(why, Need::WithinBounds));
+    fn apply(&self, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let Value::Nice(nice) = *applying.value else { return Err(Applying::read_only()) };
+        if !(-20..=19).contains(&nice) {
+            // The kernel would clamp it silently.
+            let why = format!("nice values go from -20 (most favoured) to 19 (least), and {nice} is outside");
+            return Err(Reason::new(why, Need::WithinBounds));
+        }
+        let (thread, here) = (applying.thread(), applying.here);
+        let failed = |error: Error| explain(nice, &error, thread, here).errno(error.errno());
+        let before = sched::nice(thread.id()).map_err(failed)?;
+        if nice > before && !applying.allow_irreversible && !here.may_have_nice(before) {
+            return Err(irreversible(&format!("nice {nice} could be set, but {before} not put back"), here));
+        }
+        sched::set_nice(thread.id(), nice).map_err(failed)?;
+        applying.hold(NiceValue { thread, nice, before });
+        verify(nice, sched::nice(thread.id()).map_err(failed)?)
     }
-    let (thread, here) = (applying.thread(), applying.here);
-    let failed = |error: Error| explain(nice, &error, thread, here).errno(error.errno());
-    let before = sched::nice(thread.id()).map_err(failed)?;
-    if nice > before && !applying.allow_irreversible && !here.may_have_nice(before) {
-        return Err(irreversible(&format!("nice {nice} could be set, but {before} not put back"), here));
-    }
-    sched::set_nice(thread.id(), nice).map_err(failed)?;
-    applying.hold(NiceValue { thread, nice, before });
-    verify(nice, sched::nice(thread.id()).map_err(failed)?)
 }
 
 #[derive(Debug)]

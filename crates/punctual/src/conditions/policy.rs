@@ -8,15 +8,13 @@ use punctual_linux::Error;
 use punctual_linux::sched::{self, Attributes};
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Probe, Target, Thread, not_restored};
-use super::privilege::{irreversible, is, of_another_thread, sys_nice_withheld};
-use super::reason::Reason;
+use super::refused::{irreversible, is, of_another_thread, sys_nice_withheld};
 use super::set::Conditions;
-use super::surroundings::Surroundings;
+use super::surroundings::{Reason, Surroundings};
 use super::timer_slack;
-use super::value::Value;
+use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored};
 use crate::need::Need;
-use crate::policy::{Policy, PolicyError};
+use crate::policy::Policy;
 use crate::restore::NotRestored;
 
 /// Flags that describe state and are restored; the other flags are instructions to the call.
@@ -52,8 +50,8 @@ impl Definition for PolicyCondition {
         "policy"
     }
 
-    fn parse(&self, typed: &str) -> Result<Value, String> {
-        typed.parse().map(Value::Policy).map_err(|error: PolicyError| error.to_string())
+    fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
+        Ok(Value::Policy(typed.parse()?))
     }
 
     fn read(&self, target: &Target) -> Option<Value> {
@@ -63,21 +61,21 @@ impl Definition for PolicyCondition {
     fn probe(&self, _: &Target) -> Probe {
         Probe::Try(Value::Policy(Policy::Fifo(1)))
     }
-}
 
-/// Sets the value and reads it back.
-pub(super) fn apply(policy: Policy, applying: &mut Applying<'_>) -> Result<(), Reason> {
-    policy.validate().map_err(|error| Reason::new(error, Need::WithinBounds))?;
-    let (thread, here) = (applying.thread(), applying.here);
-    let failed = |error: Error| explain(policy, &error, thread, here).errno(error.errno());
-    let before = Scheduling::read(thread).map_err(failed)?;
-    if !applying.allow_irreversible && !may_return(&before.attributes, policy, here) {
-        let was = describe(&before.attributes);
-        return Err(irreversible(&format!("{policy} could be set, but {was} not put back"), here));
+    fn apply(&self, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let Value::Policy(policy) = *applying.value else { return Err(Applying::read_only()) };
+        policy.validate().map_err(|error| Reason::new(error, Need::WithinBounds))?;
+        let (thread, here) = (applying.thread(), applying.here);
+        let failed = |error: Error| explain(policy, &error, thread, here).errno(error.errno());
+        let before = Scheduling::read(thread).map_err(failed)?;
+        if !applying.allow_irreversible && !may_return(&before.attributes, policy, here) {
+            let was = describe(&before.attributes);
+            return Err(irreversible(&format!("{policy} could be set, but {was} not put back"), here));
+        }
+        set(thread, policy, &before.attributes).map_err(failed)?;
+        applying.hold(UnderPolicy { thread, policy, before });
+        verify(policy, &read(thread).map_err(failed)?)
     }
-    set(thread, policy, &before.attributes).map_err(failed)?;
-    applying.hold(UnderPolicy { thread, policy, before });
-    verify(policy, &read(thread).map_err(failed)?)
 }
 
 /// The policy that was set, and the previous state.

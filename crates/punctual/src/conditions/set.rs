@@ -1,7 +1,6 @@
 //! [`Conditions`]: values of the table's conditions, requested or in force.
 
-use super::condition::{Condition, Scope};
-use super::value::Value;
+use super::{CONDITIONS, Condition, Scope, Value};
 
 /// Values of conditions: requests for the calling thread, or the values in force. An absent value is left unchanged, or
 /// could not be read.
@@ -72,6 +71,11 @@ impl Conditions {
         self.values.extend(more);
         self.irreversible |= base.irreversible;
         self
+    }
+
+    /// The values, in the order of the table.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Value> {
+        CONDITIONS.iter().filter_map(|condition| self.value(*condition))
     }
 
     /// The value of a condition.

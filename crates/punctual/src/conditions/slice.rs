@@ -10,12 +10,10 @@ use std::time::Duration;
 use punctual_linux::Error;
 use punctual_linux::sched::{self, Attributes};
 
-use super::condition::{Applying, Condition, Definition, Held, Probe, Target, Thread, not_restored, shown};
-use super::privilege::of_another_thread;
-use super::reason::Reason;
+use super::refused::of_another_thread;
 use super::set::Conditions;
-use super::surroundings::Surroundings;
-use super::value::Value;
+use super::surroundings::{Reason, Surroundings};
+use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored, shown};
 use crate::duration::parse_duration;
 use crate::need::Need;
 use crate::restore::NotRestored;
@@ -55,11 +53,11 @@ impl Definition for Slice {
         "slice"
     }
 
-    fn parse(&self, typed: &str) -> Result<Value, String> {
-        let slice = parse_duration(typed).map_err(|error| error.to_string())?;
+    fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
+        let slice = parse_duration(typed)?;
         let fits = (SHORTEST..=LONGEST).contains(&slice);
         fits.then_some(Value::Slice(slice))
-            .ok_or_else(|| "expected a duration from 100us to 100ms (example: 100us)".into())
+            .ok_or(InvalidValue::Expected("a duration from 100us to 100ms (example: 100us)"))
     }
 
     fn read(&self, target: &Target) -> Option<Value> {
@@ -70,20 +68,20 @@ impl Definition for Slice {
     fn probe(&self, _: &Target) -> Probe {
         Probe::Try(Value::Slice(Duration::from_millis(1)))
     }
-}
 
-/// Sets the value and reads it back.
-pub(super) fn apply(slice: Duration, applying: &mut Applying<'_>) -> Result<(), Reason> {
-    let thread = applying.thread();
-    let ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
-    // Real-time policies have no slice; `settle` checks again once the requested policy is set.
-    let Some(before) = fair(thread) else {
-        applying.hold(OwnSlice { thread, ns, before_ns: None });
-        return Ok(());
-    };
-    write(thread, &before, ns).map_err(|error| explain(&error, thread, applying.here))?;
-    applying.hold(OwnSlice { thread, ns, before_ns: Some(before.runtime_ns) });
-    verify(thread, ns)
+    fn apply(&self, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let Value::Slice(slice) = *applying.value else { return Err(Applying::read_only()) };
+        let thread = applying.thread();
+        let ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
+        // Real-time policies have no slice; `settle` checks again once the requested policy is set.
+        let Some(before) = fair(thread) else {
+            applying.hold(OwnSlice { thread, ns, before_ns: None });
+            return Ok(());
+        };
+        write(thread, &before, ns).map_err(|error| explain(&error, thread, applying.here))?;
+        applying.hold(OwnSlice { thread, ns, before_ns: Some(before.runtime_ns) });
+        verify(thread, ns)
+    }
 }
 
 /// The slice that was set, and the previous one, which is absent under a policy without slices.

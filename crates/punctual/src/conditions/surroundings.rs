@@ -1,14 +1,16 @@
-//! Facts that explain a refusal: limits, capabilities, cgroups, container, CPUs.
+//! [`Reason`]: why a condition does not hold, and [`Surroundings`], the facts that explain it: limits, capabilities, cgroups, container, CPUs.
 //!
-//! Read once per application of conditions, from /proc and /sys below a root (a fixture in tests). Unreadable facts are
+//! The facts are read once per application of conditions, from /proc and /sys below a root (a fixture in tests). Unreadable facts are
 //! absent and never serve as a reason.
 
 use std::cell::LazyCell;
+use std::fmt::Display;
 use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
 
 use crate::cpu_set::CpuSet;
+use crate::need::Need;
 
 /// Bit of CAP_IPC_LOCK (include/uapi/linux/capability.h).
 const CAP_IPC_LOCK: u32 = 14;
@@ -16,6 +18,41 @@ const CAP_IPC_LOCK: u32 = 14;
 const CAP_SYS_NICE: u32 = 23;
 /// Bit of CAP_SYS_RESOURCE.
 const CAP_SYS_RESOURCE: u32 = 24;
+
+/// The reason of a refusal, and what would be needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reason {
+    /// The kernel's message, and its cause.
+    pub(crate) why: String,
+    /// What would let it succeed.
+    pub(crate) needs: Need,
+    /// The kernel's error number; absent if no call was made, or if the call succeeded with another result.
+    pub(crate) errno: Option<i32>,
+}
+
+impl Reason {
+    /// A reason without a kernel error.
+    pub(crate) fn new(why: impl Display, needs: Need) -> Self {
+        Self { why: why.to_string(), needs, errno: None }
+    }
+
+    /// With the kernel's error number.
+    pub(crate) fn errno(self, errno: impl Into<Option<i32>>) -> Self {
+        Self { errno: errno.into(), ..self }
+    }
+}
+
+impl From<crate::restore::Error> for Reason {
+    fn from(error: crate::restore::Error) -> Self {
+        Self::new(&error, error.needs()).errno(error.errno())
+    }
+}
+
+impl From<crate::cpufreq::Error> for Reason {
+    fn from(error: crate::cpufreq::Error) -> Self {
+        Self::new(&error, error.needs()).errno(error.errno())
+    }
+}
 
 /// The facts. Limits are `None` when unlimited.
 #[derive(Debug, Clone, Default)]

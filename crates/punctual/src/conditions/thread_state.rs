@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use punctual_linux::sched::{self, Attributes};
 
-use super::condition::{Condition, Thread};
 use super::policy::Scheduling;
-use super::privilege::of_another_thread;
-use super::reason::Reason;
-use super::report::Refused;
+use super::refused::Refused;
+use super::refused::of_another_thread;
+use super::surroundings::Reason;
 use super::surroundings::Surroundings;
-use super::value::Value;
+use super::{Condition, Thread, Value};
 use super::{cpu, nice, slice, timer_slack};
 use crate::cpu_set::CpuSet;
 use crate::need::Need;

@@ -12,12 +12,10 @@ use std::{fs, io};
 use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
 use rustix::io::Errno;
 
-use super::condition::{Applying, Condition, Definition, Held, Probe, Target, Thread, not_restored, shown};
-use super::privilege::of_another_thread;
-use super::reason::Reason;
+use super::refused::of_another_thread;
 use super::set::Conditions;
-use super::surroundings::Surroundings;
-use super::value::Value;
+use super::surroundings::{Reason, Surroundings};
+use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored, shown};
 use crate::duration::parse_duration;
 use crate::need::Need;
 use crate::restore::NotRestored;
@@ -57,10 +55,12 @@ impl Definition for TimerSlack {
         "timer-slack"
     }
 
-    fn parse(&self, typed: &str) -> Result<Value, String> {
-        match parse_duration(typed).map_err(|error| error.to_string())? {
+    fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
+        match parse_duration(typed)? {
             slack if !slack.is_zero() && slack <= LONGEST => Ok(Value::TimerSlack(slack)),
-            _ => Err("expected a duration from 1ns to 1s; 0 restores the default, prctl(2) (example: 50us)".into()),
+            _ => Err(InvalidValue::Expected(
+                "a duration from 1ns to 1s; 0 restores the default, prctl(2) (example: 50us)",
+            )),
         }
     }
 
@@ -71,16 +71,16 @@ impl Definition for TimerSlack {
     fn probe(&self, _: &Target) -> Probe {
         Probe::Try(Value::TimerSlack(Duration::from_nanos(1)))
     }
-}
 
-/// Sets the value and reads it back.
-pub(super) fn apply(slack: Duration, applying: &mut Applying<'_>) -> Result<(), Reason> {
-    let thread = applying.thread();
-    let ns = u64::try_from(slack.as_nanos()).unwrap_or(u64::MAX).max(1);
-    let slack = Slack { thread, ns, before: current(thread).ok() };
-    slack.set(applying.here)?;
-    applying.hold(slack);
-    Ok(())
+    fn apply(&self, applying: &mut Applying<'_>) -> Result<(), Reason> {
+        let Value::TimerSlack(slack) = *applying.value else { return Err(Applying::read_only()) };
+        let thread = applying.thread();
+        let ns = u64::try_from(slack.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let slack = Slack { thread, ns, before: current(thread).ok() };
+        slack.set(applying.here)?;
+        applying.hold(slack);
+        Ok(())
+    }
 }
 
 #[derive(Debug)]

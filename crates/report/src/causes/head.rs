@@ -7,8 +7,7 @@ use crate::document::machine;
 use crate::document::{Block, Column, Columns, Paint, Row, Section, Table};
 use crate::format::units;
 
-use super::phrase::name;
-use super::remedy::{Place, remedy};
+use super::phrase::{Place, name, remedy};
 use super::tally::{calls, each, ranked, share};
 use super::watching;
 

@@ -10,7 +10,6 @@ mod head;
 mod keeper;
 mod phrase;
 mod pictures;
-mod remedy;
 mod sections;
 mod sentence;
 mod tally;

@@ -6,8 +6,7 @@ use crate::document::{Album, Block, Column, Columns, Item, Note, Paint, Row, Sec
 use crate::format::units;
 
 use super::head::{by_call, heading};
-use super::phrase::{Why, name, part};
-use super::remedy::{Place, remedy};
+use super::phrase::{Place, Why, name, part, remedy};
 use super::tally::{calls, each, ranked, share};
 use super::{pictures, watching, worst};
 

@@ -71,6 +71,10 @@ impl Exporter<Run> for Csv {
         "csv"
     }
 
+    fn about(&self) -> &'static str {
+        "CSV, a line per series"
+    }
+
     fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
         Ok(rows(run, out)?)
     }

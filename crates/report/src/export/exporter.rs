@@ -14,6 +14,9 @@ pub trait Exporter<T: ?Sized> {
     /// Its name, which is also its flag and its file extension: `html`.
     fn name(&self) -> &'static str;
 
+    /// The line of help of its flag.
+    fn about(&self) -> &'static str;
+
     /// Whether it is for people. Such a form takes at most [`MOST_SERIES`] series.
     fn is_for_people(&self) -> bool {
         false
@@ -98,6 +101,10 @@ impl Exporter<Run> for Json {
         "json"
     }
 
+    fn about(&self) -> &'static str {
+        "JSON, the whole run"
+    }
+
     fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
         Ok(run.to_json_with(&Verdict::of(run), out)?)
     }
@@ -106,6 +113,10 @@ impl Exporter<Run> for Json {
 impl Exporter<Compared> for Json {
     fn name(&self) -> &'static str {
         "json"
+    }
+
+    fn about(&self) -> &'static str {
+        "JSON, the whole run"
     }
 
     fn write(&self, compared: &Compared, out: &mut dyn Write) -> Result<(), Error> {

@@ -27,6 +27,10 @@ impl Exporter<Run> for Hgrm {
         "hgrm"
     }
 
+    fn about(&self) -> &'static str {
+        "HdrHistogram percentile distribution, for its plotters"
+    }
+
     fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
         match run.series.as_slice() {
             [one] => {

@@ -19,6 +19,10 @@ impl<T: Reported> Exporter<T> for Markdown {
         "markdown"
     }
 
+    fn about(&self) -> &'static str {
+        "Markdown, for a ticket or a pull request"
+    }
+
     fn is_for_people(&self) -> bool {
         true
     }

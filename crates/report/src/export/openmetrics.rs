@@ -37,6 +37,10 @@ impl Exporter<Run> for OpenMetrics {
         "openmetrics"
     }
 
+    fn about(&self) -> &'static str {
+        "OpenMetrics text, for Prometheus"
+    }
+
     fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
         Ok(metrics(run, out)?)
     }

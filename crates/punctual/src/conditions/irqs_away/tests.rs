@@ -5,7 +5,7 @@ use punctual_testing::{Lack, lacks, skip, until};
 
 use super::*;
 use crate::conditions::Applied;
-use crate::conditions::condition::Thread;
+use crate::conditions::Thread;
 use crate::restore::StateDir;
 
 /// Root of the killed program's fixture; unset in the parent.

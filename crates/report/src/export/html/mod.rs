@@ -32,6 +32,10 @@ impl<T: Reported> Exporter<T> for Html {
         "html"
     }
 
+    fn about(&self) -> &'static str {
+        "HTML page with charts; works offline and holds the whole run"
+    }
+
     fn is_for_people(&self) -> bool {
         true
     }

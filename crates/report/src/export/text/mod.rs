@@ -27,6 +27,10 @@ impl<T: Reported> Exporter<T> for Text {
         "text"
     }
 
+    fn about(&self) -> &'static str {
+        "Tables and text for a terminal (default)"
+    }
+
     fn is_for_people(&self) -> bool {
         true
     }
