@@ -39,6 +39,13 @@ mod tests {
     }
 
     #[test]
+    fn the_schema_has_its_name() {
+        let schema = punctual_report::export::json_schema();
+        assert_eq!(schema["$id"], Value::from(punctual_record::SCHEMA_ID));
+        assert_eq!(schema["title"], Value::from(punctual_record::SCHEMA));
+    }
+
+    #[test]
     fn a_run_keeps_to_the_schema_and_what_is_wrong_does_not() {
         let mut bytes = Vec::new();
         punctual_report::export::Json.write(&super::sample::sample(), &mut bytes).unwrap();

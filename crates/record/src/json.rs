@@ -7,7 +7,6 @@
 
 use std::io::{self, BufWriter, Read, Write};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Serializer;
 use serde_json::error::Category;
@@ -242,17 +241,13 @@ fn said(error: &serde_json::Error) -> String {
 /// Most characters kept of a parser's message.
 const MOST_SAID: usize = 300;
 
-/// The JSON Schema of `punctual.run/2`, made from the types themselves.
+/// The JSON Schema of `punctual.run/2`, made from the types themselves, with the fields of `M`, which a writer adds by
+/// [`Run::to_json_with`].
+#[cfg(feature = "schema")]
 #[must_use]
-pub fn json_schema() -> serde_json::Value {
-    json_schema_with::<()>()
-}
-
-/// The same with the fields of `M`, which a writer adds by [`Run::to_json_with`].
-#[must_use]
-pub fn json_schema_with<M: JsonSchema>() -> serde_json::Value {
+pub fn json_schema<M: schemars::JsonSchema>() -> serde_json::Value {
     /// A run and what is added to it.
-    #[derive(JsonSchema)]
+    #[derive(schemars::JsonSchema)]
     #[allow(dead_code, reason = "only its schema is used")]
     struct File<M> {
         #[serde(flatten)]

@@ -32,7 +32,7 @@
 //!
 //! Overview: samples in [`Recorder`] (fixed memory) and [`Distribution`] (finished, a few kB). Ranks and confidence
 //! intervals are in [`statistics`], rounds in [`SeriesTally`] and [`Steadiness`]. The machine is in [`Host::read`]
-//! and [`DisturbanceProbe`]. The file is in [`Run::to_json`], [`Run::from_json`] and [`json_schema`].
+//! and [`DisturbanceProbe`]. The file is in [`Run::to_json`] and [`Run::from_json`]; its schema needs the feature `schema`.
 //!
 //! This crate measures nothing and prints nothing.
 #![forbid(unsafe_code)]
@@ -62,7 +62,9 @@ pub use disturbance::{DisturbanceProbe, OwnUsage};
 pub use experiment::{Experiment, Param, Typed};
 pub use histogram::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
 pub use identity::{Identity, identities, keys_by_label, telling};
-pub use json::{ReadError, SCHEMA_ID, WriteError, json_schema, json_schema_with, to_json};
+#[cfg(feature = "schema")]
+pub use json::json_schema;
+pub use json::{ReadError, SCHEMA_ID, WriteError, to_json};
 pub use model::*;
 pub use recorder::Recorder;
 pub use remedy::Remedy;

@@ -1,6 +1,5 @@
 //! What a sleep adds, and what reading the clock costs.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 words! {
@@ -22,7 +21,8 @@ words! {
 }
 
 /// The request: it identifies a series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parameters {
     /// The figure that the series holds.
     pub figure: Figure,

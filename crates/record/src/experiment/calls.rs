@@ -3,11 +3,11 @@
 //! A call site has up to three series. `lateness` is of the waits whose time was over, and `away` has the time waited for events. `call_cost`
 //! is of calls that cannot block, of which one in 64 is timed. Metrics and CPU time stand in the first of them.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What was asked: who calls.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parameters {
     /// The program's name (`/proc/PID/comm`).
     pub program: String,

@@ -1,6 +1,5 @@
 //! Messages between two processes.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 words! {
@@ -42,7 +41,8 @@ words! {
 }
 
 /// The request: it identifies a series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parameters {
     /// Bytes of a message.
     pub size: u64,
@@ -67,7 +67,8 @@ pub struct Parameters {
 }
 
 /// The latencies of consecutive messages.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Block {
     /// The smallest latency.
     pub min_ns: i64,

@@ -4,7 +4,8 @@
 macro_rules! experiments {
     ($($(#[$about:meta])* $variant:ident($NAME:ident = $name:literal, $module:ident) = $accessor:ident,)*) => {
         /// The experiment of a series, with what it was asked and what came out.
-        #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(tag = "experiment")]
         pub enum Experiment {
             $(
@@ -97,7 +98,8 @@ macro_rules! experiments {
 macro_rules! words {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)* }) => {
         $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum $name {
             $($(#[$doc])* #[serde(rename = $word)] $variant,)*
         }

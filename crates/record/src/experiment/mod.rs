@@ -28,7 +28,6 @@ pub mod yielding;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -63,7 +62,8 @@ experiments! {
 }
 
 /// An experiment that this version does not know.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Other {
     /// Its name.
     #[serde(rename = "experiment")]
@@ -85,7 +85,8 @@ impl Experiment {
 }
 
 /// A value of known type and unknown meaning: of a parameter, a metric or a setting.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Param {
     /// Yes or no.

@@ -1,6 +1,5 @@
 //! Datagrams, or bare ticks, at a rate.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 words! {
@@ -24,7 +23,8 @@ words! {
 }
 
 /// The request: it identifies a series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parameters {
     /// Datagrams or ticks a second.
     pub rate_per_second: f64,

@@ -1,6 +1,5 @@
 //! A receiver that polls for a message a number of times before it gives up the CPU.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 words! {
@@ -24,7 +23,8 @@ words! {
 }
 
 /// The request: it identifies a series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parameters {
     /// What runs on the receiver's CPU.
     pub load: Load,

@@ -1,10 +1,10 @@
 //! Loops of equal work, from rest to full speed. The subject is the governor, or `as found`.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The request: it identifies a series.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parameters {
     /// Loops per round.
     pub loops: u32,

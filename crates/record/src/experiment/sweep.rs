@@ -1,10 +1,10 @@
 //! The highest rate that a method of pacing holds.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The request: it identifies a series.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parameters {
     /// The rate that the search begins at.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,10 @@
 //! A change from one governor to another. The subject names both, as `powersave to performance`.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What was asked: the subject says it all.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parameters {}
 
 metrics! {

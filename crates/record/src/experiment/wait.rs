@@ -1,12 +1,12 @@
 //! A wait of a given length.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::metrics::Typed;
 
 /// The request: it identifies a series.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parameters {
     /// The duration, or the distance of the deadline.
     pub asked_ns: i64,

@@ -1,6 +1,5 @@
 //! A call to yield, alone and against competitors on its CPU.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 words! {
@@ -26,7 +25,8 @@ words! {
 }
 
 /// The request: it identifies a series.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parameters {
     /// Busy competitors on the CPU.
     pub competitors: u32,

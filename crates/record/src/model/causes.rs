@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Spread;
 use crate::model::series::{Code, Price};
 
 /// What was found out about the wake-ups of a run, or of a program.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Causes {
     /// The program, where it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,8 @@ pub struct Causes {
 }
 
 /// Another program that was watched.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Program {
     /// Its name (`/proc/PID/comm`), or the command.
     pub name: String,
@@ -64,7 +65,8 @@ pub struct Program {
 }
 
 /// How causes were found.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CauseSource {
     /// Tracepoints of the kernel (`perf_event_open(2)`).
@@ -75,7 +77,8 @@ pub enum CauseSource {
 }
 
 /// Wake-ups that were not cut.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unsplit {
     /// Why.
     pub why: String,
@@ -84,7 +87,8 @@ pub struct Unsplit {
 }
 
 /// What watching adds to a wake-up, measured by switching it on and off.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WatchEffect {
     /// Median of the differences of the p50 between watched and unwatched batches, ns.
     pub p50_ns: f64,
@@ -97,7 +101,8 @@ pub struct WatchEffect {
 }
 
 /// Something that could not be seen. Older files have what and why in one text.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unseen {
     /// What.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -162,7 +167,8 @@ impl fmt::Display for CulpritPolicy {
 }
 
 /// A call of one or more threads of the same name.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallCauses {
     /// The name of the threads.
     pub thread: String,
@@ -193,7 +199,8 @@ pub struct CallCauses {
 }
 
 /// A part of a wake-up's lateness, in the order of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LatePart {
     /// The timer was set to fire later than asked.
@@ -211,7 +218,8 @@ pub enum LatePart {
 }
 
 /// Why a part took time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The thread's timer slack (`PR_SET_TIMERSLACK`).
@@ -259,7 +267,8 @@ pub enum Cause {
 }
 
 /// A cause and the time lost by it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CauseTime {
     /// The part of the lateness.
     pub part: LatePart,
@@ -276,7 +285,8 @@ pub struct CauseTime {
 }
 
 /// A thread that wakes others.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Waker {
     /// Its name; that of an interrupt in parentheses.
     pub name: String,
@@ -312,7 +322,8 @@ fn is_zero(count: &u64) -> bool {
 }
 
 /// A single late wake-up.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LateWake {
     /// The thread's name.
     pub thread: String,
@@ -337,7 +348,8 @@ pub struct LateWake {
 }
 
 /// A part of one wake-up's lateness.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WakePart {
     /// Which.
     pub part: LatePart,
@@ -351,7 +363,8 @@ pub struct WakePart {
 }
 
 /// A thread in a chain of wake-ups.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChainLink {
     /// Its name; that of an interrupt in parentheses.
     pub name: String,
@@ -368,7 +381,8 @@ pub struct ChainLink {
 }
 
 /// What a CPU did for a while.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stretch {
     /// The CPU.
     pub cpu: u32,
@@ -383,7 +397,8 @@ pub struct Stretch {
 }
 
 /// What a CPU does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Activity {
     /// The thread in question.
@@ -403,7 +418,8 @@ pub enum Activity {
 // Remedies that were tried on a running program, on and off by turns.
 
 /// A remedy and what the program did with it and without.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trial {
     /// Its stable name, that of the condition: `timer-slack`.
     pub id: String,
@@ -428,7 +444,8 @@ pub struct Trial {
 }
 
 /// Two adjacent blocks.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialPair {
     /// Without the remedy.
     pub off: TrialBlock,
@@ -437,7 +454,8 @@ pub struct TrialPair {
 }
 
 /// A stretch of time in which nothing was changed. A call that began before it is not in it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialBlock {
     /// How long, ns.
     pub ns: u64,
@@ -459,7 +477,8 @@ pub struct TrialBlock {
 }
 
 /// Why a remedy was not tried.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrialRefused {
     /// Why.
     pub why: String,

@@ -3,7 +3,6 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A setting of the measurement that a hint asks for. The command has a flag for it.
@@ -79,9 +78,10 @@ impl Ask {
 }
 
 /// What to do. In a file it is a text.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(from = "String", into = "String")]
-#[schemars(with = "String", inline)]
+#[cfg_attr(feature = "schema", schemars(with = "String", inline))]
 pub struct Hint(Vec<Piece>);
 
 #[derive(Debug, Clone)]

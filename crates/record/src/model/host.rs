@@ -1,13 +1,13 @@
 //! Facts about the machine that explain its lateness.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Hint;
 use crate::experiment::Param;
 
 /// The machine. A fact it does not tell is absent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
     /// Kernel release (`uname -r`).
     pub kernel: Option<String>,
@@ -60,7 +60,8 @@ pub struct Host {
 }
 
 /// Limits on real-time scheduling.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RtLimits {
     /// `/proc/sys/kernel/sched_rt_period_us`.
     pub period_us: Option<i64>,
@@ -80,7 +81,8 @@ pub struct RtLimits {
 }
 
 /// Idle states.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cpuidle {
     /// Driver (`intel_idle`, `acpi_idle`, `haltpoll`, `none`).
     pub driver: Option<String>,
@@ -93,7 +95,8 @@ pub struct Cpuidle {
 }
 
 /// Frequency scaling, as CPU 0 has it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cpufreq {
     /// Driver (`intel_pstate`, `amd-pstate-epp`, `acpi-cpufreq`).
     pub driver: Option<String>,
@@ -125,7 +128,8 @@ pub const CPU: &str = "cpu";
 pub const DMA_LATENCY: &str = "dma-latency";
 
 /// One set of conditions. Where several are compared, a run has several.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConditionSet {
     /// Short name within the run, for instance `SCHED_FIFO 40, slack 1 ns`; series refer to it.
     pub label: String,
@@ -136,7 +140,8 @@ pub struct ConditionSet {
 }
 
 /// One condition of a set.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Setting {
     /// Its name in the table: `policy`, `nice`, `cpu`, `lock-memory`, `timer-slack`, `dma-latency`, `governor`, ...
     pub condition: String,
@@ -151,7 +156,8 @@ pub struct Setting {
 }
 
 /// A condition that the kernel refused.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refusal {
     /// Its name in the table.
     pub condition: String,

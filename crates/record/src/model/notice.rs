@@ -1,12 +1,12 @@
 //! Notices: what a reader of the figures should know. They are data; the report phrases them.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Refusal, Unseen};
 
 /// One notice.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "code", rename_all = "kebab-case")]
 pub enum Notice {
     /// A condition was refused; the series were measured without it.
@@ -174,7 +174,8 @@ pub enum Notice {
 }
 
 /// What stood still while it should have measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PauseCause {
     /// The process, by a signal (SIGSTOP, or Ctrl-Z in a terminal).

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Causes, ConditionSet, Hint, Host, Limit, Notice, Series};
@@ -12,7 +11,8 @@ use crate::experiment::Param;
 pub const SCHEMA: &str = "punctual.run/2";
 
 /// Everything one invocation of `punctual` measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// `punctual.run/2`.
     pub schema: String,
@@ -59,7 +59,8 @@ pub struct Run {
 }
 
 /// A run that was merged into another: all but its figures, which stand in [`Series::parts`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
     /// The program that measured.
     pub tool: Tool,
@@ -88,7 +89,8 @@ impl Run {
 }
 
 /// The program that made a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tool {
     /// `punctual`.
     pub name: String,
@@ -97,7 +99,8 @@ pub struct Tool {
 }
 
 /// The clock that took the time, and what one reading of it costs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Clock {
     /// `CLOCK_MONOTONIC`, or the CPU's counter.
     pub source: String,
@@ -110,7 +113,8 @@ pub struct Clock {
 }
 
 /// A subject that was asked for and has no figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotMeasured {
     /// The experiment, for instance `wait`.
     pub experiment: String,
@@ -130,7 +134,8 @@ pub struct NotMeasured {
 }
 
 /// What else happened while the run measured. Absent: the machine does not tell.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Disturbance {
     /// Time the hypervisor gave to others, summed over all CPUs (`/proc/stat`, steal). Counted in ticks of 10 ms.
     pub steal_ns: Option<u64>,
@@ -154,7 +159,8 @@ pub struct Disturbance {
 }
 
 /// Another process that used the CPUs during the run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BusyProcess {
     /// Its name (`/proc/PID/stat`, comm).
     pub name: String,
@@ -165,7 +171,8 @@ pub struct BusyProcess {
 }
 
 /// The way of a call through the kernel, of the median among those recorded.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallPath {
     /// The way to wait or to yield: `sched_yield`.
     pub method: String,
@@ -191,7 +198,8 @@ fn is_zero(number: &u64) -> bool {
 }
 
 /// What recorded a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PathSource {
     /// The tracer `function_graph`: every function of the kernel.
@@ -201,7 +209,8 @@ pub enum PathSource {
 }
 
 /// A step of a path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PathStep {
     /// How deep it is called; 0 is the system call.
     pub depth: u32,

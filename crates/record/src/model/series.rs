@@ -1,6 +1,5 @@
 //! A series: one subject under one set of parameters and conditions, and its figures.
 
-use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -20,7 +19,8 @@ const SIGNIFICANCE: f64 = 0.01;
 const RELEVANT_SHARE: f64 = 0.05;
 
 /// One subject, one set of parameters, one set of conditions: all its samples.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// The experiment, what it was asked and what came out beside the samples.
     #[serde(flatten)]
@@ -125,7 +125,8 @@ impl Steadiness {
 }
 
 /// What a subject is, for people.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct About {
     /// Its kind, for instance `sleep`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,7 +151,8 @@ impl About {
 }
 
 /// What one run contributed to a series of a merged run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Part {
     /// Which run: its place in [`Run::merged_from`](super::Run::merged_from), from 0.
     pub source: u32,
@@ -271,7 +273,8 @@ impl Quantity {
 }
 
 /// One round's figures.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoundFigures {
     /// Round number, from 0.
     pub round: u32,
@@ -297,7 +300,8 @@ pub struct RoundFigures {
 // What a remedy is to a program: what to write, and what it costs.
 
 /// What to write. Absent: there is nothing to write in it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Code {
     /// In C.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -329,7 +333,8 @@ impl Code {
 }
 
 /// What a remedy costs. Empty: nothing known to be needed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Price {
     /// The privilege that the program needs: `CAP_SYS_NICE`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

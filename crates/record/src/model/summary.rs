@@ -1,12 +1,12 @@
 //! The figures of many samples, and limits that a run is asked to keep.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::words;
 
 /// The figures of many samples. An absent percentile is one that too few samples support.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Number of samples, overflowed ones included.
     pub count: u64,
@@ -36,7 +36,8 @@ pub struct Summary {
 }
 
 /// 95 % confidence intervals by order statistics: no distribution is assumed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ci95 {
     /// The interval of the median.
     pub p50: Option<Interval>,
@@ -45,7 +46,8 @@ pub struct Ci95 {
 }
 
 /// A closed interval. Both ends are observed values, or the outer ends of the histogram's buckets that they fall into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
     /// Lower end.
     pub low: i64,
@@ -54,7 +56,8 @@ pub struct Interval {
 }
 
 /// Percentiles of a time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spread {
     /// Number of values.
     pub count: u64,
@@ -117,7 +120,8 @@ impl Key {
 }
 
 /// A limit: the run fails if the figure of a series is above it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limit {
     /// The figure.
     pub figure: Key,

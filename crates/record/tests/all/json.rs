@@ -145,12 +145,6 @@ fn a_full_disk_is_an_error() {
     assert!(matches!(error, WriteError::Io(_)), "{error}");
 }
 
-#[test]
-fn the_schema_has_its_name() {
-    let schema = json_schema();
-    assert_eq!((&schema["$id"], &schema["title"]), (&Value::from(SCHEMA_ID), &Value::from(SCHEMA)));
-}
-
 /// A change to a text: what is done, where (as a share of its length), how far, and with what.
 #[derive(Debug, Clone)]
 struct Change {

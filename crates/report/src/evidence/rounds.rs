@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 
 use punctual_record::{Distribution, RoundFigures, Run, Series};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::difference::corrected;
@@ -25,7 +24,8 @@ pub(crate) struct Pair<'a> {
 }
 
 /// The verdict of a test.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Shown to be smaller: earlier, shorter, less CPU time.
@@ -40,7 +40,8 @@ pub enum Outcome {
 }
 
 /// What a change does to one figure.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Effect {
     /// The verdict, corrected for the number of tests of the run.
     pub outcome: Outcome,
@@ -59,7 +60,8 @@ pub struct Effect {
 }
 
 /// A gain with its 95 % interval; positive: smaller after the change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gain {
     /// The gain in ns.
     pub ns: i64,

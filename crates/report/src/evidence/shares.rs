@@ -8,7 +8,6 @@
 //! linear scale.
 
 use punctual_record::{Experiment, RoundFigures, Series};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::difference::corrected;
@@ -32,7 +31,8 @@ pub(crate) enum Baseline<'a> {
 }
 
 /// What a change does to the share of the CPU time that others get, of what they and the caller have together.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShareEffect {
     /// The verdict; better: others get more.
     pub outcome: Outcome,
@@ -51,7 +51,8 @@ pub struct ShareEffect {
 }
 
 /// A gain in share with its 95 % interval; positive: others get more.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShareGain {
     /// The gain.
     pub share: f64,

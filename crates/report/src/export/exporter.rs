@@ -78,9 +78,10 @@ pub enum Error {
 
 /// The schema of a run's file: the run and, in the same object, the verdict on it. Readers ignore the verdict, since it is
 /// computed anew.
+#[cfg(feature = "schema")]
 #[must_use]
 pub fn json_schema() -> serde_json::Value {
-    punctual_record::json_schema_with::<Verdict>()
+    punctual_record::json_schema::<Verdict>()
 }
 
 /// A comparison's file: the comparison and, in the same object, the verdict on its limits.

@@ -19,7 +19,9 @@ use text::Style;
 use crate::compare::Compared;
 
 pub use csv::Csv;
-pub use exporter::{Error, Exporter, Json, MOST_SERIES, Reported, json_schema};
+#[cfg(feature = "schema")]
+pub use exporter::json_schema;
+pub use exporter::{Error, Exporter, Json, MOST_SERIES, Reported};
 pub use hgrm::Hgrm;
 pub use html::Html;
 pub use markdown::Markdown;

@@ -1,7 +1,6 @@
 //! A piece of advice as data, and in words.
 
 use punctual_record::{Code, Price, Series};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::level::Level;
@@ -9,7 +8,8 @@ use crate::evidence::{Effect, Outcome, ShareEffect};
 use crate::format::{listed, spoken, unbroken};
 
 /// What is to be achieved, in the order in which advice is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
     /// Wake up on time.
@@ -48,7 +48,8 @@ impl Goal {
 }
 
 /// What became of a remedy.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// Better in at least one case, worse in none.
@@ -65,7 +66,8 @@ pub enum Standing {
 }
 
 /// A remedy and what it did.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advice {
     /// Its stable name: `timer-slack`.
     pub id: String,
@@ -97,7 +99,8 @@ pub struct Advice {
 }
 
 /// The effect in one case.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Case {
     /// The case: `100 µs`.
     pub case: String,
@@ -185,7 +188,8 @@ pub(crate) fn lines(code: &Code) -> Option<String> {
 }
 
 /// Another remedy that is equal to an advice.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Variant {
     /// What to use.
     pub what: String,
@@ -198,7 +202,8 @@ pub struct Variant {
 }
 
 /// How far two remedies were shown to be equal: the whole interval of their difference is small beside what they gain.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Equality {
     /// The difference is shown to be small at the median and at the 99th percentile.

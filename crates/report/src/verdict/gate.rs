@@ -5,7 +5,6 @@
 //! work loops and costs of calls are judged only where a limit names them.
 
 use punctual_record::{Key, Quantile, Quantity, Run, Series};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::document::{Level, Phrase};
@@ -13,7 +12,8 @@ use crate::format::naming::{conditions, parameter, under};
 use crate::format::{sanitize, spoken, unbroken, units};
 
 /// The verdict in a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// All figures were judged, and none is beyond its limit.
@@ -37,7 +37,8 @@ impl Outcome {
 }
 
 /// The verdict of all limits, as every form of a report has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gate {
     /// In a word.
     pub outcome: Outcome,

@@ -1,10 +1,10 @@
 //! How far to trust, in a word.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How far to trust figures, or an advice.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// Of figures: the machine was quiet and the rounds agree. Of an advice: its gain is known to within half, and no tail looks longer.

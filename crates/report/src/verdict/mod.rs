@@ -21,7 +21,6 @@ pub(crate) use rank::{equality, grouped, rank, standing, tested};
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::document::{Album, Table};
@@ -29,7 +28,8 @@ use crate::format::sentence;
 use gate::Gate;
 
 /// The verdict on a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// Whether the run keeps its limits; absent where it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub struct Verdict {
     /// What was tried and is no advice: mixed, worse, no difference shown, or not tested.
     pub tried: Vec<Advice>,
     /// What could not be tried: what, why, and what would allow it, in a sentence each.
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub untried: Vec<Untried>,
 }
 

@@ -2,7 +2,6 @@
 //! their tests can show. What a run does not tell is unknown, never good.
 
 use punctual_record::{BusyProcess, Notice, Run, Series};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::advice::{Advice, Case, Goal, Standing, tail_looks_longer};
@@ -13,7 +12,8 @@ use crate::evidence::{Gain, LEVEL};
 use crate::format::{listed, sanitize, spoken, unbroken, units};
 
 /// How far to trust the figures, and why.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trust {
     /// How far.
     pub level: Level,
@@ -23,7 +23,7 @@ pub struct Trust {
     pub busy: bool,
     /// Who was busy, and what that means for the figures, in a sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(default)]
+    #[cfg_attr(feature = "schema", schemars(default))]
     pub beside: Vec<String>,
     /// The median of the differences at p50, in ns, that the tests of this run can show; absent without tests.
     #[serde(skip_serializing_if = "Option::is_none")]
