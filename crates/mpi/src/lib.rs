@@ -6,7 +6,7 @@
 //!
 //! There are two ways to do that, and `library` finds out which of them works:
 //!
-//! - `progress`: MPICH and Open MPI poll through a function of another shared object. It is replaced by one that counts the polls
+//! - `library`: MPICH and Open MPI poll through a function of another shared object. It is replaced by one that counts the polls
 //!   in vain. The MPI calls themselves stay as they are, collectives too.
 //! - `calls`: elsewhere a blocking call becomes its nonblocking counterpart (`MPI_Recv`: `PMPI_Irecv`, then `PMPI_Test` until it is done).
 //!
@@ -22,7 +22,6 @@
 mod calls;
 mod library;
 mod patience;
-mod progress;
 mod rank;
 mod session;
 mod symbol;

@@ -1,16 +1,15 @@
-//! Properties of the loaded MPI library, by one generalized request: how it can yield, and whether it is MPICH.
+//! The loaded MPI library: how it can yield and whether it is MPICH, by one generalized request; and the functions through which it polls.
 //!
 //! A generalized request (`MPI_Grequest_start`) needs no constant of the library, which differ between ABIs. All ranks have the
 //! same library, so all find the same. A collective call must not be blocking in one rank and nonblocking in another.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 use std::mem::transmute;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 
-use crate::patience;
-use crate::session;
 use crate::symbol::Symbol;
+use crate::{patience, session};
 
 /// Larger than `MPI_Status` of any ABI (32 bytes).
 #[repr(C, align(16))]
@@ -162,4 +161,27 @@ pub(crate) type Test = unsafe extern "C" fn(*mut usize, *mut c_int, *mut Status)
 #[unsafe(no_mangle)]
 extern "C" fn punctual_mpi_way() -> c_int {
     c_int::from(WAY.load(Ordering::Relaxed))
+}
+
+// The functions through which MPI libraries poll: `ucp_worker_progress` of UCX (MPICH, device ch4:ucx) and `opal_progress` of
+// Open MPI. They do what they did; within a wait, polls are counted before.
+//
+// The launchers use them too (`mpirun` of Open MPI). Outside of a wait nothing is added to them.
+
+/// ucp_worker_progress(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ucp_worker_progress(worker: *mut c_void) -> c_uint {
+    static REAL: Symbol = Symbol::new("ucp_worker_progress\0");
+    patience::poll();
+    // SAFETY: the caller meant this function, with this argument.
+    unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> c_uint>(REAL.address())(worker) }
+}
+
+/// It returns nothing in Open MPI 4 and a number of events in version 5. Either is passed on.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn opal_progress() -> usize {
+    static REAL: Symbol = Symbol::new("opal_progress\0");
+    patience::poll();
+    // SAFETY: the caller meant this function. It has no arguments, and the result is a register that the caller may ignore.
+    unsafe { transmute::<*mut c_void, unsafe extern "C" fn() -> usize>(REAL.address())() }
 }

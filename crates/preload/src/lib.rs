@@ -95,7 +95,6 @@ mod scheduling;
 mod settings;
 mod sites;
 mod slack;
-mod symbols;
 mod threads;
 mod zero;
 

@@ -4,7 +4,7 @@
 
 use crate::callers::{Caller, Once};
 use crate::rules::Rules;
-use crate::{filter, mapping, next, symbols};
+use crate::{filter, mapping, next};
 
 /// Room for a line of /proc/self/maps, which the stack of a signal handler may not have.
 struct Room(*mut libc::c_void);
@@ -58,7 +58,7 @@ fn decide(rules: &Rules, address: usize) -> u64 {
         found |= rules.at(!rules.symbols, |place| place.is_in(path));
         let here = rules.at(rules.symbols, |place| place.is_in(path));
         if here != 0 {
-            symbols::functions_at(&mapping, &mut |name| {
+            mapping::functions_at(&mapping, &mut |name| {
                 found |=
                     rules.at(here, |place| place.symbol.is_some_and(|pattern| punctual_rules::matches(pattern, name)));
             });

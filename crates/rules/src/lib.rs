@@ -17,12 +17,8 @@
 //! Refused: unknown words, values out of range, and a word given twice in a line. So is a line that says nothing or of nobody.
 #![forbid(unsafe_code)]
 
-mod pattern;
 mod rule;
-mod settings;
 mod waits;
 
-pub use pattern::matches;
-pub use rule::{BadRule, MOST_RULES, Place, Rule, Scheduling, Why, rules, words};
-pub use settings::Settings;
-pub use waits::{BadWord, Waits, Zero, poll_first, precise_sleep};
+pub use rule::{BadRule, MOST_RULES, Place, Rule, Scheduling, Why, matches, rules, words};
+pub use waits::{BadWord, Settings, Waits, Zero, poll_first, precise_sleep};

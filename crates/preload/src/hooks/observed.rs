@@ -6,7 +6,7 @@ use libc::{
 };
 use punctual_linux::call_table::calls;
 
-use super::{futex, locks, semaphores, sleeping, timeouts};
+use super::{futex, locks, sleeping, timeouts};
 use crate::callers::Caller;
 use crate::now::{length_ns, now_ns, now_of};
 use crate::observe::{How, Limit, observed, yields};
@@ -44,9 +44,9 @@ observed! {
     epoll_pwait2(epoll: c_int, found: *mut epoll_event, most: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int =
         timeouts::epoll_pwait2, EPOLL_PWAIT2, limit(timeout), events;
     sem_timedwait(semaphore: *mut sem_t, time: *const timespec) -> c_int =
-        semaphores::sem_timedwait, SEM_TIMEDWAIT, until(libc::CLOCK_REALTIME, time), posted;
+        locks::sem_timedwait, SEM_TIMEDWAIT, until(libc::CLOCK_REALTIME, time), posted;
     sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, time: *const timespec) -> c_int =
-        semaphores::sem_clockwait, SEM_CLOCKWAIT, until(clock, time), posted;
+        locks::sem_clockwait, SEM_CLOCKWAIT, until(clock, time), posted;
     pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int =
         locks::pthread_mutex_timedlock, MUTEX_TIMEDLOCK, until(libc::CLOCK_REALTIME, time), error;
     pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec) -> c_int =
