@@ -7,7 +7,7 @@
 use std::ptr::null;
 use std::sync::atomic::AtomicU32;
 
-use crate::timed::last_errno;
+use crate::sleep::last_errno;
 use crate::{Error, Result};
 
 /// The users of the word.

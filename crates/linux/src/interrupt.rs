@@ -57,7 +57,7 @@ impl Interrupter {
 mod tests {
     use super::*;
     use crate::sleep;
-    use crate::timed::Ended;
+    use crate::sleep::Ended;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]

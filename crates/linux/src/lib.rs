@@ -28,7 +28,6 @@ pub mod inherited;
 pub mod interrupt;
 pub mod ipc;
 pub mod memory;
-pub mod missing_pages;
 pub mod named_lock;
 pub mod net;
 pub mod observe;
@@ -37,7 +36,6 @@ mod own_signal;
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")), path = "perf/absent.rs")]
 pub mod perf;
 pub mod poll;
-pub mod prctl;
 pub mod rescue;
 #[cfg_attr(
     not(all(
@@ -61,7 +59,6 @@ pub mod stop;
 pub mod supervise;
 pub mod sync;
 pub mod syscall_name;
-pub mod timed;
 pub mod timer;
 pub mod uclamp;
 pub mod uninterrupted;

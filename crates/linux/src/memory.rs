@@ -1,8 +1,14 @@
 //! Locks the process in memory and pre-faults the stack: `mlockall(2)`, `munlockall(2)`.
 //!
 //! A lock belongs to the whole process. The caller counts its users.
+//!
+//! Also memory whose pages are missing, for tests of page faults: `mmap(2)`, `madvise(2)` with MADV_DONTNEED, `userfaultfd(2)`.
 
-use crate::{Result, check};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+use rustix::mm::{MapFlags, ProtFlags, UserfaultfdFlags};
+
+use crate::{Error, Result, check};
 
 /// Bytes of stack that [`prefault_stack`] touches: 128 KiB, more than measuring and pacing loops use. The default stack of a Rust thread
 /// is 2 MiB.
@@ -37,6 +43,128 @@ pub fn prefault_stack() {
     std::hint::black_box(&stack);
 }
 
+/// Anonymous memory of whole pages, zeroed.
+#[derive(Debug)]
+pub struct Pages {
+    base: *mut u8,
+    bytes: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone.
+unsafe impl Send for Pages {}
+
+impl Pages {
+    /// `mmap(2)`: maps this number of pages; none is present yet.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub fn new(count: usize) -> Result<Self> {
+        let bytes = count * rustix::param::page_size();
+        // SAFETY: asks for a new mapping at an address of the kernel's choice.
+        let base = unsafe {
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+        };
+        let base = base.map_err(|e| Error::from_errno("mmap", e.raw_os_error()))?;
+        // A huge page would be one fault instead of many. A kernel without them refuses the advice.
+        // SAFETY: advice on the mapping that was just made.
+        let _ = unsafe { libc::madvise(base, bytes, libc::MADV_NOHUGEPAGE) };
+        Ok(Self { base: base.cast(), bytes })
+    }
+
+    /// `madvise(2)`, MADV_DONTNEED: takes the pages away. The next access to each is a fault, and finds zeros.
+    ///
+    /// # Errors
+    /// EINVAL for locked pages.
+    pub fn take_away(&mut self) -> Result<()> {
+        // SAFETY: nobody else refers to the mapping, and any bytes are valid in it.
+        check("madvise(MADV_DONTNEED)", unsafe { libc::madvise(self.base.cast(), self.bytes, libc::MADV_DONTNEED) })
+            .map(drop)
+    }
+
+    /// The memory.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: the mapping is readable, writable, zeroed, and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts_mut(self.base, self.bytes) }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: unmaps what `new` mapped; no reference into it is left.
+        unsafe { libc::munmap(self.base.cast(), self.bytes) };
+    }
+}
+
+/// Supplies the missing pages of a [`Pages`]: a thread that touches one sleeps until then.
+#[derive(Debug)]
+pub struct Supplier {
+    events: OwnedFd,
+    page: usize,
+}
+
+/// `struct uffdio_api`, `struct uffdio_register`, `struct uffdio_zeropage` (include/uapi/linux/userfaultfd.h): all words of 64 bits.
+const API: u64 = 0xaa;
+const REGISTER_MISSING: u64 = 1;
+/// `_IOWR(0xaa, 0x3f, struct uffdio_api)`, `_IOWR(0xaa, 0x00, struct uffdio_register)`, `_IOWR(0xaa, 0x04, struct uffdio_zeropage)`.
+const UFFDIO_API: u64 = 0xc018_aa3f;
+const UFFDIO_REGISTER: u64 = 0xc020_aa00;
+const UFFDIO_ZEROPAGE: u64 = 0xc020_aa04;
+/// `UFFD_EVENT_PAGEFAULT`.
+const FAULT: u8 = 0x12;
+
+impl Supplier {
+    /// `userfaultfd(2)`: from now on, faults in this memory wait for [`Supplier::supply`], those of the kernel too.
+    ///
+    /// # Errors
+    /// EPERM without CAP_SYS_PTRACE where `vm.unprivileged_userfaultfd` is 0; ENOSYS on kernels without it.
+    pub fn new(pages: &mut Pages) -> Result<Self> {
+        // SAFETY: creates a descriptor; memory is affected below only.
+        let events = unsafe { rustix::mm::userfaultfd(UserfaultfdFlags::CLOEXEC) };
+        let events = events.map_err(|e| Error::from_errno("userfaultfd", e.raw_os_error()))?;
+        let supplier = Self { events, page: rustix::param::page_size() };
+        supplier.ask("ioctl(UFFDIO_API)", UFFDIO_API, &mut [API, 0, 0, 0])?;
+        let start = pages.base.expose_provenance() as u64;
+        let mut range = [start, pages.bytes as u64, REGISTER_MISSING, 0];
+        supplier.ask("ioctl(UFFDIO_REGISTER)", UFFDIO_REGISTER, &mut range)?;
+        Ok(supplier)
+    }
+
+    /// `read(2)`: waits for a thread that touches a missing page. Returns the address for [`Supplier::supply`].
+    ///
+    /// # Errors
+    /// As read(2) says.
+    pub fn wait(&self) -> Result<u64> {
+        loop {
+            // `struct uffd_msg`: the event, then flags and address of a fault.
+            let mut message = [0_u8; 32];
+            rustix::io::read(&self.events, &mut message).map_err(|e| Error::from_errno("read", e.raw_os_error()))?;
+            if message[0] == FAULT {
+                return Ok(u64::from_ne_bytes(message[16..24].try_into().expect("eight bytes")));
+            }
+        }
+    }
+
+    /// `ioctl(UFFDIO_ZEROPAGE)`: a page of zeros is at this address; the thread goes on.
+    ///
+    /// # Errors
+    /// EEXIST if a page is there; ENOENT outside of the memory.
+    pub fn supply(&self, address: u64) -> Result<()> {
+        let start = address & !(self.page as u64 - 1);
+        self.ask("ioctl(UFFDIO_ZEROPAGE)", UFFDIO_ZEROPAGE, &mut [start, self.page as u64, 0, 0])
+    }
+
+    fn ask(&self, call: &'static str, request: u64, words: &mut [u64; 4]) -> Result<()> {
+        // SAFETY: each request reads and writes at most four words of 64 bits. It affects only registered memory, where zeros are valid.
+        let done = unsafe { libc::ioctl(self.events.as_raw_fd(), request as _, words.as_mut_ptr()) };
+        check(call, done).map(drop)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,5 +185,26 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn pages_are_taken_away_and_supplied() {
+        let mut pages = Pages::new(2).unwrap();
+        pages.bytes().fill(7);
+        pages.take_away().unwrap();
+        assert!(pages.bytes().iter().all(|byte| *byte == 0));
+        pages.take_away().unwrap();
+        let supplier = match Supplier::new(&mut pages) {
+            Ok(supplier) => supplier,
+            Err(e) if [libc::EPERM, libc::ENOSYS].contains(&e.errno()) => {
+                return punctual_testing::lacks(punctual_testing::Lack::Call("userfaultfd", e.errno()));
+            }
+            Err(e) => panic!("{e}"),
+        };
+        std::thread::scope(|scope| {
+            let touches = scope.spawn(|| pages.bytes()[0]);
+            supplier.supply(supplier.wait().unwrap()).unwrap();
+            assert_eq!(touches.join().unwrap(), 0);
+        });
     }
 }

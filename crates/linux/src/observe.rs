@@ -81,7 +81,7 @@ fn child_main<T>(parent: libc::pid_t, prepare: impl FnOnce() -> T, f: impl FnOnc
             libc::_exit(PANICKED);
         }
         if libc::ptrace(libc::PTRACE_TRACEME, 0, 0_usize, 0_usize) == -1 {
-            libc::_exit(crate::timed::last_errno());
+            libc::_exit(crate::sleep::last_errno());
         }
         libc::kill(libc::getpid(), libc::SIGSTOP);
     }
@@ -173,7 +173,7 @@ impl Tracee {
                 // No call waits for a child with a timeout: poll, at first often.
                 0 if turns < 200 => std::thread::yield_now(),
                 0 => std::thread::sleep(Duration::from_micros(100)),
-                -1 if crate::timed::last_errno() == libc::EINTR => {}
+                -1 if crate::sleep::last_errno() == libc::EINTR => {}
                 -1 => return Err(Error::last("waitpid").into()),
                 _ => return Ok(self.judge(status)),
             }
@@ -274,7 +274,7 @@ impl Drop for Tracee {
             let mut status = 0;
             loop {
                 let pid = libc::waitpid(self.pid, &raw mut status, libc::__WALL);
-                let again = pid == -1 && crate::timed::last_errno() == libc::EINTR;
+                let again = pid == -1 && crate::sleep::last_errno() == libc::EINTR;
                 if !again && (pid == -1 || !libc::WIFSTOPPED(status)) {
                     break;
                 }

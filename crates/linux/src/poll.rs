@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{null, null_mut};
 
 use crate::clock::timespec_of;
-use crate::timed::Ended;
+use crate::sleep::Ended;
 use crate::{Result, check};
 
 /// `select(2)` on nothing: microseconds.

@@ -10,7 +10,7 @@ use std::ptr::null;
 use std::sync::atomic::AtomicU32;
 
 use crate::clock::timespec_of;
-use crate::timed::Ended;
+use crate::sleep::Ended;
 use crate::{Error, Result, check, check_errno_return};
 
 /// The timespec of `SYS_futex`: two machine words.

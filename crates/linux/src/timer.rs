@@ -13,7 +13,7 @@ use crate::clock::{Clock, now_ns, timespec_of};
 use crate::own_signal::{Action, AlarmTarget, Handler, Held, Slot};
 use crate::poll::Epoll;
 use crate::signal::set_of;
-use crate::timed::{Armed, Ended};
+use crate::sleep::{Armed, Ended};
 use crate::{Error, Result, check, own_signal};
 
 /// A timer of `timer_create(2)`, deleted on drop.

@@ -42,7 +42,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
 use punctual_linux::Error;
-use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
+use punctual_linux::sched::{set_timer_slack_ns, timer_slack_ns};
 
 use crate::margin::{Aim, BadAim, Decision, MarginLearner};
 use crate::time::{Clock, Moment, SystemClock};

@@ -6,7 +6,7 @@
 
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::timed::{Armed, Ended};
+use punctual_linux::sleep::{Armed, Ended};
 use punctual_record::{About, Hint};
 
 use crate::frame::Unavailable;

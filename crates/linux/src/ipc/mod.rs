@@ -7,9 +7,8 @@ pub mod fd;
 pub mod lock;
 pub mod memory;
 pub mod queue;
-pub mod region;
 pub mod semaphore;
 pub mod signals;
 pub mod sysv;
 
-pub use region::Region;
+pub use memory::Region;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::memory::c_string;
 use crate::clock::timespec_of;
-use crate::timed::Ended;
+use crate::sleep::Ended;
 use crate::{Error, Result, check};
 
 /// A descriptor of a queue, closed on drop.

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use crate::timed::{Armed, Ended};
+use crate::sleep::{Armed, Ended};
 use crate::{Error, Result};
 
 fn refused() -> Error {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use io_uring::types::{Fd, Timespec};
 use io_uring::{IoUring, opcode};
 
-use crate::timed::{Armed, Ended};
+use crate::sleep::{Armed, Ended};
 use crate::{Error, Result};
 
 /// A ring for timeouts only, submitted and waited for with one `io_uring_enter(2)`; closed on drop.

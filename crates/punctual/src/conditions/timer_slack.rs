@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
+use punctual_linux::sched::{set_timer_slack_ns, timer_slack_ns};
 use rustix::io::Errno;
 
 use super::refused::of_another_thread;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use punctual_linux::child::Child;
-use punctual_linux::prctl::set_timer_slack_ns;
+use punctual_linux::sched::set_timer_slack_ns;
 use punctual_linux::sched::{current_thread_id, set_nice};
 use punctual_record::Causes;
 use punctual_testing::alone_on_this_machine;

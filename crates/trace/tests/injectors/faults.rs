@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual_linux::missing_pages::{Pages, Supplier};
+use punctual_linux::memory::{Pages, Supplier};
 use punctual_record::Cause;
 use punctual_testing::Lack;
 

@@ -1,8 +1,8 @@
 //! Other threads on the CPU.
 
 use punctual_linux::child::Child;
-use punctual_linux::prctl::set_timer_slack_ns;
 use punctual_linux::sched::set_nice;
+use punctual_linux::sched::set_timer_slack_ns;
 use punctual_record::Cause;
 
 use crate::groups::{Group, Settings};

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use punctual_linux::prctl::set_timer_slack_ns;
 use punctual_linux::sched::set_nice;
+use punctual_linux::sched::set_timer_slack_ns;
 use punctual_record::Cause;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 

@@ -89,7 +89,7 @@ impl Loaded {
         preload::into(command, &self.library);
         command.envs(self.settings.iter().map(|(name, value)| (name, value)));
         // The library lowers it, and a child of the program would take that for its own.
-        if let Ok(slack_ns) = punctual_linux::prctl::timer_slack_ns() {
+        if let Ok(slack_ns) = punctual_linux::sched::timer_slack_ns() {
             command.env("PUNCTUAL_SLACK_NS", slack_ns.to_string());
         }
     }

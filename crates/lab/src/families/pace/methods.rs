@@ -10,8 +10,8 @@ use punctual::rate::Grid;
 use punctual::{Clock as _, Moment, Pacer, Rate, SleeperOptions, Strategy, SystemClock};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::sleep::Ended;
 use punctual_linux::sleep::{self, clock_nanosleep_until};
-use punctual_linux::timed::Ended;
 use punctual_record::{Ask, Hint};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,

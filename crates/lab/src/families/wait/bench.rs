@@ -13,7 +13,7 @@ use punctual::{RtThrottle, format_duration};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::sleep;
-use punctual_linux::timed::Ended;
+use punctual_linux::sleep::Ended;
 use punctual_linux::timer::PeriodicSignal;
 use punctual_record::experiment::wait;
 use punctual_record::{Recorder, Usage};

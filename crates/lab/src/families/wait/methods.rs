@@ -16,9 +16,9 @@ use punctual_linux::observe::{ObserveError, SystemCall, system_calls_after};
 use punctual_linux::poll::{self, Epoll};
 use punctual_linux::ring::RingTimeout;
 use punctual_linux::sleep;
+use punctual_linux::sleep::Ended;
 use punctual_linux::sleep::sched_yield;
 use punctual_linux::sync::{Condition, Futex, Semaphore, SilentSocket};
-use punctual_linux::timed::Ended;
 use punctual_linux::timer::{HandledTimer, IntervalTimer, PolledTimerfd, SignalTimeout, Timerfd, WaitedTimer};
 use punctual_linux::user_wait::Instruction;
 

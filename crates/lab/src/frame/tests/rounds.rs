@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use punctual::conditions::Conditions;
 use punctual_linux as linux;
-use punctual_linux::prctl::{set_timer_slack_ns, timer_slack_ns};
+use punctual_linux::sched::{set_timer_slack_ns, timer_slack_ns};
 use punctual_record::{PauseCause, Recorder, Usage};
 use punctual_testing::in_a_process_of_its_own;
 

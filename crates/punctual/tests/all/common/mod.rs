@@ -16,7 +16,7 @@ pub(crate) fn state() -> (Attributes, i32, Vec<usize>, u64) {
         sched::attributes(0).unwrap(),
         sched::nice(0).unwrap(),
         punctual_linux::sched::affinity(0).unwrap(),
-        punctual_linux::prctl::timer_slack_ns().unwrap(),
+        punctual_linux::sched::timer_slack_ns().unwrap(),
     )
 }
 

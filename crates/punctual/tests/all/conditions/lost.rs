@@ -19,7 +19,7 @@ fn a_lost_condition_is_told_and_set_again() {
         let Applied { mut guard, refused } = conditions.apply();
         assert_eq!(refused, []);
         assert_eq!(guard.lost(), []);
-        punctual_linux::prctl::set_timer_slack_ns(77_000).unwrap();
+        punctual_linux::sched::set_timer_slack_ns(77_000).unwrap();
         punctual_linux::sched::set_affinity(0, &before.2).unwrap();
         let lost = guard.lost();
         let told: Vec<_> = lost.iter().map(|one| (one.condition, one.set.clone(), one.found.clone())).collect();

@@ -23,7 +23,7 @@ fn policy(typed: &str) -> Conditions {
 /// A prepared thread: nothing is at its default.
 fn dirty_start() {
     sched::set_nice(0, 5).unwrap();
-    punctual_linux::prctl::set_timer_slack_ns(1234).unwrap();
+    punctual_linux::sched::set_timer_slack_ns(1234).unwrap();
     let last = *punctual_linux::sched::affinity(0).unwrap().last().unwrap();
     punctual_linux::sched::set_affinity(0, &[last]).unwrap();
 }

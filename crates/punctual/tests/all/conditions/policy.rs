@@ -40,7 +40,7 @@ fn from_each_policy_to_each_and_back() {
         for to in POLICIES {
             on_thread(move || {
                 sched::set_nice(0, 4).unwrap();
-                punctual_linux::prctl::set_timer_slack_ns(4321).unwrap();
+                punctual_linux::sched::set_timer_slack_ns(4321).unwrap();
                 policy(from).apply().guard.leave_in_force();
                 let before = state();
                 let Applied { guard, refused } = policy(to).apply();

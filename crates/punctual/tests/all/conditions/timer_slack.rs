@@ -13,10 +13,10 @@ fn slack_survives_a_real_time_policy() {
         return;
     }
     on_thread(|| {
-        punctual_linux::prctl::set_timer_slack_ns(1234).unwrap();
+        punctual_linux::sched::set_timer_slack_ns(1234).unwrap();
         // Only the policy is asked: the kernel would leave the default behind.
         drop(policy("fifo:40").apply().guard);
-        assert_eq!(punctual_linux::prctl::timer_slack_ns().unwrap(), 1234);
+        assert_eq!(punctual_linux::sched::timer_slack_ns().unwrap(), 1234);
 
         let slack = Duration::from_micros(70);
         let Applied { guard, refused } = policy("fifo:40").timer_slack(slack).apply();
@@ -24,7 +24,7 @@ fn slack_survives_a_real_time_policy() {
         // Zero since Linux 6.13, as asked before: both are at most what was asked.
         assert!(guard.applied().get_timer_slack() <= Some(slack));
         drop(guard);
-        assert_eq!(punctual_linux::prctl::timer_slack_ns().unwrap(), 1234);
+        assert_eq!(punctual_linux::sched::timer_slack_ns().unwrap(), 1234);
     });
     // From a real-time policy to a fair one with a slack of its own.
     on_thread(|| {
