@@ -175,8 +175,9 @@ fn waiting(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(
     let stands_for_others = methods::find("clock_nanosleep_abs");
     let mut companions = stands_for_others.map(companions).unwrap_or_default();
     let beside = if depth == Depth::Quick { Vec::new() } else { in_company() };
-    companions
-        .extend(stands_for_others.into_iter().flat_map(|method| beside.iter().map(move |its| (method, its.clone()))));
+    companions.extend(
+        stands_for_others.into_iter().flat_map(|method| beside.iter().map(move |program| (method, program.clone()))),
+    );
     let plan = wait::Plan::new(wait::Request {
         methods,
         durations: durations(depth),

@@ -18,7 +18,7 @@
 //!     tally.add_round(round, u64::from(round) * 1_000_000, &recorder, usage);
 //! }
 //! let series = tally.to_series(SeriesId {
-//!     experiment: Experiment::Wait(Typed::asked(wait::Parameters::of(100_000))),
+//!     experiment: Experiment::Wait(Typed::asked(wait::Parameters::asking(100_000))),
 //!     subject: "nanosleep".into(),
 //!     about: About::default(),
 //!     conditions: "as found".into(),

@@ -152,7 +152,7 @@ mod tests {
 
     fn id() -> SeriesId {
         SeriesId {
-            experiment: Experiment::Wait(Typed::asked(wait::Parameters::of(100_000))),
+            experiment: Experiment::Wait(Typed::asked(wait::Parameters::asking(100_000))),
             subject: "nanosleep".into(),
             about: About::default(),
             conditions: "other".into(),

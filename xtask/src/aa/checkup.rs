@@ -58,14 +58,14 @@ impl Checkup {
 
     /// All that it claims, advised or not.
     fn claims(&self) -> BTreeSet<Claim> {
-        self.verdict.advice.iter().chain(&self.verdict.tried).flat_map(claims::of).collect()
+        self.verdict.advice.iter().chain(&self.verdict.tried).flat_map(claims::all).collect()
     }
 
     /// Pairs of its advices that contradict each other.
     fn contradictions(&self) -> Vec<String> {
         let all = &self.verdict.advice;
         let names = |advice: &Advice| {
-            let mut names: Vec<String> = advice.equal.iter().map(|its| its.what.clone()).collect();
+            let mut names: Vec<String> = advice.equal.iter().map(|equal| equal.what.clone()).collect();
             names.push(advice.what.clone());
             names
         };
@@ -91,19 +91,20 @@ pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<()> {
     let all: Vec<(Load, PathBuf)> = (1..=args.runs).flat_map(of_round).collect();
     let files: Vec<PathBuf> = all.iter().map(|(_, path)| path.clone()).collect();
     let words: &[&str] = if args.quick { &["checkup", "--quick"] } else { &["checkup"] };
-    let load_of = |path: &Path| all.iter().find(|(_, its)| its == path).map_or(Load::Quiet, |(load, _)| *load);
+    let load_of = |path: &Path| all.iter().find(|(_, file)| file == path).map_or(Load::Quiet, |(load, _)| *load);
     if !args.measuring.missing(&files, |binary, path| measure(binary, words, (load_of(path), path)))? {
         println!("some check-ups are missing: call again");
         return Ok(());
     }
     let all: Vec<Checkup> = all.iter().map(|(load, path)| Checkup::read(*load, path)).collect::<anyhow::Result<_>>()?;
     let contradicting: Vec<String> = all.iter().flat_map(Checkup::contradictions).collect();
-    let silent: Vec<&Checkup> = all.iter().filter(|its| its.load != Load::Quiet && !its.says_busy()).collect();
+    let silent: Vec<&Checkup> =
+        all.iter().filter(|checkup| checkup.load != Load::Quiet && !checkup.says_busy()).collect();
     by_load(&all, &args.loads);
     let denied = by_trust(&all);
     println!("\nContradictions on a screen: {}", contradicting.len());
     contradicting.iter().for_each(|line| println!("- {line}"));
-    silent.iter().for_each(|its| println!("- {} does not say that the machine was busy", its.name));
+    silent.iter().for_each(|checkup| println!("- {} does not say that the machine was busy", checkup.name));
     ensure!(contradicting.is_empty(), "a screen contradicts itself");
     ensure!(silent.is_empty(), "a busy run does not say so");
     ensure!(denied, "more advice is denied than its trust allows");
@@ -122,11 +123,14 @@ fn by_load(all: &[Checkup], loads: &[Load]) {
     println!("| load | check-ups | the first line says busy | trust in the figures | with an advice of trust good |");
     println!("|:--|--:|--:|:--|--:|");
     for load in loads {
-        let own: Vec<&Checkup> = all.iter().filter(|its| its.load == *load).collect();
-        let busy = own.iter().filter(|its| its.says_busy()).count();
-        let good = own.iter().filter(|its| its.verdict.advice.iter().any(|advice| advice.trust == Level::Good)).count();
+        let own: Vec<&Checkup> = all.iter().filter(|checkup| checkup.load == *load).collect();
+        let busy = own.iter().filter(|checkup| checkup.says_busy()).count();
+        let good = own
+            .iter()
+            .filter(|checkup| checkup.verdict.advice.iter().any(|advice| advice.trust == Level::Good))
+            .count();
         let mut levels: BTreeMap<Level, usize> = BTreeMap::new();
-        own.iter().for_each(|its| *levels.entry(its.verdict.trust.level).or_default() += 1);
+        own.iter().for_each(|checkup| *levels.entry(checkup.verdict.trust.level).or_default() += 1);
         let levels: Vec<String> = levels.iter().map(|(level, count)| format!("{count} {}", level.word())).collect();
         println!("| {} | {} | {busy} | {} | {good} |", load.name(), own.len(), levels.join(", "));
     }
@@ -137,9 +141,9 @@ fn by_trust(all: &[Checkup]) -> bool {
     let claims: Vec<BTreeSet<Claim>> = all.iter().map(Checkup::claims).collect();
     let mut counts: BTreeMap<Level, (usize, usize)> = BTreeMap::new();
     let mut lines: Vec<String> = Vec::new();
-    for (place, its) in all.iter().enumerate() {
-        let others = || all.iter().enumerate().filter(|(other, run)| *other != place && run.load == its.load);
-        for advice in &its.verdict.advice {
+    for (place, checkup) in all.iter().enumerate() {
+        let others = || all.iter().enumerate().filter(|(other, run)| *other != place && run.load == checkup.load);
+        for advice in &checkup.verdict.advice {
             let (sum, denied) = counts.entry(advice.trust).or_default();
             *sum += 1;
             let gains = claims::gains(advice);
@@ -149,7 +153,12 @@ fn by_trust(all: &[Checkup]) -> bool {
             if !by.is_empty() {
                 *denied += 1;
                 let (level, id) = (advice.trust.word(), &advice.id);
-                lines.push(format!("- {}, {level}: {:?}, {id}; denied by {}", its.name, advice.goal, by.join(", ")));
+                lines.push(format!(
+                    "- {}, {level}: {:?}, {id}; denied by {}",
+                    checkup.name,
+                    advice.goal,
+                    by.join(", ")
+                ));
             }
         }
     }

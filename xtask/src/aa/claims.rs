@@ -33,13 +33,13 @@ impl Claim {
 }
 
 /// What an advice claims; a thing that is shown to be worse makes what it replaces better.
-pub(crate) fn of(advice: &Advice) -> BTreeSet<Claim> {
+pub(crate) fn all(advice: &Advice) -> BTreeSet<Claim> {
     advice.cases.iter().flat_map(|case| of_case(advice, case)).collect()
 }
 
 /// Its gains alone: what it is advised for.
 pub(crate) fn gains(advice: &Advice) -> BTreeSet<Claim> {
-    of(advice).into_iter().filter(|claim| claim.better == advice.what).collect()
+    all(advice).into_iter().filter(|claim| claim.better == advice.what).collect()
 }
 
 fn of_case<'a>(advice: &'a Advice, case: &'a Case) -> impl Iterator<Item = Claim> + 'a {
@@ -79,7 +79,7 @@ mod tests {
         assert!(
             gains
                 .iter()
-                .all(|claim| of(&turned).contains(&claim.reversed()) && !of(advice).contains(&claim.reversed()))
+                .all(|claim| all(&turned).contains(&claim.reversed()) && !all(advice).contains(&claim.reversed()))
         );
     }
 }

@@ -54,7 +54,7 @@ fn series(subject: &str, median: f64, made: Made, numbers: &mut Numbers) -> punc
         tally.add_round(round, u64::from(round) * 100_000_000, &recorder, usage);
     }
     tally.to_series(SeriesId {
-        experiment: Experiment::Wait(Typed::asked(wait::Parameters::of(100_000))),
+        experiment: Experiment::Wait(Typed::asked(wait::Parameters::asking(100_000))),
         subject: subject.into(),
         about: About::default(),
         conditions: AS_FOUND.into(),

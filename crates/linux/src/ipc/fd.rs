@@ -50,7 +50,7 @@ pub fn wait_readable(fd: BorrowedFd<'_>, timeout_ms: i32) -> Result<bool> {
 }
 
 /// Buffers whose pages a pipe may refer to, used round-robin. The reader must have read a buffer before it is written again. One more
-/// buffer than messages that the pipe holds ensures that.
+/// buffer than messages that fill the pipe ensures that, since all messages have one length.
 #[derive(Debug)]
 pub struct Buffers {
     memory: Arc<Region>,
@@ -76,12 +76,13 @@ pub fn pipe_bytes(pipe: BorrowedFd<'_>) -> Result<usize> {
 }
 
 impl Buffers {
-    /// Enough buffers for messages of up to `bytes` bytes through this pipe.
+    /// Enough buffers for messages of `bytes` bytes through this pipe.
     pub fn new(pipe: BorrowedFd<'_>, bytes: usize) -> Result<Self> {
         let stride = bytes.next_multiple_of(page()).max(page());
         let slots = pipe_bytes(pipe)? / page();
-        // The messages that fill the slots, the one that is written meanwhile, and one to spare.
-        let count = slots.div_ceil(stride / page()) + 2;
+        // A slot refers to a page until its last byte is read (pipe_read in fs/pipe.c). So the unread messages are those that fill the slots;
+        // one more is written meanwhile.
+        let count = slots.div_ceil(stride / page()) + 1;
         let memory = Arc::new(Region::anonymous(stride * count)?);
         Ok(Self { memory, stride, count, next: 0, filled: 0 })
     }

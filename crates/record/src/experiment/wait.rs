@@ -32,7 +32,7 @@ metrics! {
 impl Parameters {
     /// A wait that no signal interrupts.
     #[must_use]
-    pub const fn of(asked_ns: i64) -> Self {
+    pub const fn asking(asked_ns: i64) -> Self {
         Self { asked_ns, interrupt_ns: None }
     }
 }

@@ -105,7 +105,7 @@ impl Key {
 
     /// The figure in ns, if the samples support it.
     #[must_use]
-    pub fn of(self, summary: &Summary) -> Option<f64> {
+    pub fn figure(self, summary: &Summary) -> Option<f64> {
         let figure = match self {
             Self::Min => summary.min,
             Self::P50 => summary.p50,

@@ -248,7 +248,7 @@ proptest! {
         run.host.load1 = load;
         let experiment = match unknown {
             Some((name, parameters)) => Experiment::Other(Other { name, metrics: parameters.clone(), parameters }),
-            None => Experiment::Wait(Typed::asked(wait::Parameters::of(asked_ns))),
+            None => Experiment::Wait(Typed::asked(wait::Parameters::asking(asked_ns))),
         };
         run.series.push(tally.to_series(SeriesId {
             experiment, subject, about: About::default(), conditions: "other".into(), quantity: Quantity::Lateness,

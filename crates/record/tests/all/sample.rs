@@ -17,7 +17,7 @@ pub(crate) fn sample() -> Run {
             Usage { elapsed_ns: 9_000_000, cpu_ns: Some(1_234_567), voluntary: Some(1000), involuntary: Some(3) };
         tally.add_round(round, 1000, &recorder, usage);
     }
-    let parameters = wait::Parameters::of(100_000);
+    let parameters = wait::Parameters::asking(100_000);
     let metrics = wait::Metrics { effective_ns: Some(100_000), ..wait::Metrics::default() };
     let series = Series {
         samples: Some(vec![-5, 0, i64::MAX]),

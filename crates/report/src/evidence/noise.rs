@@ -350,7 +350,7 @@ mod tests {
             tally.add_round(round, 0, &recorder, Usage::default());
         }
         tally.to_series(SeriesId {
-            experiment: Experiment::Wait(Typed::asked(experiment::wait::Parameters::of(1))),
+            experiment: Experiment::Wait(Typed::asked(experiment::wait::Parameters::asking(1))),
             subject: "nanosleep".into(),
             about: Default::default(),
             conditions: "other".into(),

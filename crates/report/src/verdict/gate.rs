@@ -139,7 +139,7 @@ pub fn evaluate(run: &Run) -> Judgement<Finding> {
                 continue;
             }
             met = true;
-            match limit.figure.of(&measured.summary) {
+            match limit.figure.figure(&measured.summary) {
                 None => judgement.unjudged.push(finding(Some(series), None)),
                 Some(ns) if ns > limit.above_ns as f64 => judgement.failed.push(finding(Some(series), Some(ns))),
                 Some(_) => judgement.kept += 1,

@@ -109,7 +109,7 @@ impl Machine {
             ..RoundFigures::default()
         };
         Series {
-            experiment: Experiment::Wait(Typed::asked(wait::Parameters::of(100_000))),
+            experiment: Experiment::Wait(Typed::asked(wait::Parameters::asking(100_000))),
             subject: subject.into(),
             conditions: "SCHED_OTHER".into(),
             about: About::default(),

@@ -84,7 +84,7 @@ fn series(subject: &str, waits: &[f64]) -> punctual_record::Series {
         tally.add_round(round, u64::from(round) * 50_000_000, &recorder, usage);
     }
     tally.to_series(SeriesId {
-        experiment: Experiment::Wait(Typed::asked(wait::Parameters::of(100_000))),
+        experiment: Experiment::Wait(Typed::asked(wait::Parameters::asking(100_000))),
         subject: subject.into(),
         about: About::default(),
         conditions: "other".into(),

@@ -193,7 +193,7 @@ fn an_experiment_without_words_is_not_left_out() {
 
 fn waited(asked_ns: i64, effective_ns: Option<i64>) -> Experiment {
     Experiment::Wait(Typed {
-        parameters: wait::Parameters::of(asked_ns),
+        parameters: wait::Parameters::asking(asked_ns),
         metrics: wait::Metrics { effective_ns, ..wait::Metrics::default() },
     })
 }

@@ -117,7 +117,7 @@ impl Plan {
     /// The parameters of a cell.
     pub(super) fn parameters(&self, cell: &Cell) -> wait::Parameters {
         let interrupt_ns = self.interrupt.map(|period| i64::try_from(period.as_nanos()).unwrap_or(i64::MAX));
-        wait::Parameters { interrupt_ns, ..wait::Parameters::of(cell.asked_ns()) }
+        wait::Parameters { interrupt_ns, ..wait::Parameters::asking(cell.asked_ns()) }
     }
 
     /// A cell's wait, rounded up to the call's unit.

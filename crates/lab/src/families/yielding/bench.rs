@@ -50,7 +50,7 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    fn of(sums: &Sums, competitors: u32) -> Self {
+    fn from_sums(sums: &Sums, competitors: u32) -> Self {
         let share = |ns: i64| Some(ns as f64 / sums.elapsed_ns as f64).filter(|share| share.is_finite());
         let own = share(sums.own_cpu_ns).filter(|_| shows_shares(sums.elapsed_ns, competitors + 1));
         Self { competitors: share(sums.competitors_cpu_ns), own }
@@ -279,7 +279,7 @@ impl Bench for YieldBench<'_> {
         let Some((sums, bare_ns)) = self.last.take() else { return };
         extra.away.add_round(round, started_ns, &self.away, Usage::default());
         extra.bare_ns.extend(bare_ns);
-        extra.shares.push(Shares::of(&sums, self.plan.cells[cell].competitors));
+        extra.shares.push(Shares::from_sums(&sums, self.plan.cells[cell].competitors));
         extra.sums.add(&sums);
     }
 }
@@ -349,7 +349,7 @@ mod tests {
                 competitors_cpu_ns: ms * 500_000,
                 ..Sums::default()
             };
-            let Shares { own, competitors } = Shares::of(&sums, competitors);
+            let Shares { own, competitors } = Shares::from_sums(&sums, competitors);
             (own, competitors)
         };
         assert_eq!(of(40, 1), (Some(0.25), Some(0.5)));

@@ -44,7 +44,7 @@ impl Made {
     }
 
     fn experiment(&self, cell: usize, effective_ns: Option<i64>) -> Experiment {
-        let parameters = wait::Parameters::of(cell as i64);
+        let parameters = wait::Parameters::asking(cell as i64);
         Experiment::Wait(Typed { parameters, metrics: wait::Metrics { effective_ns, ..wait::Metrics::default() } })
     }
 }

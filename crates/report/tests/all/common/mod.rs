@@ -188,7 +188,7 @@ impl Made {
 
     pub fn series(self) -> Series {
         let samples = samples(self.median, self.count);
-        let parameters = wait::Parameters::of(self.asked_ns);
+        let parameters = wait::Parameters::asking(self.asked_ns);
         let metrics = wait::Metrics { effective_ns: Some(self.effective_ns), ..wait::Metrics::default() };
         let round = |(round, samples): (u32, &[i64])| RoundFigures {
             round,
