@@ -11,6 +11,7 @@ mod args;
 mod commands;
 mod exit;
 mod interrupt;
+mod live;
 mod output;
 mod privileges;
 mod progress;

@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use punctual_lab::{Observer, Progress};
-use punctual_record::sanitize;
+use punctual_record::{Run, sanitize};
+
+use crate::live::Live;
+use crate::terminal;
 
 /// Steps of the bar: finer than any terminal is wide.
 const STEPS: u64 = 1000;
@@ -20,6 +23,7 @@ pub(crate) struct Line {
     bar: ProgressBar,
     drawn: Option<Instant>,
     lines_to_stderr: bool,
+    live: Option<Live>,
 }
 
 impl Line {
@@ -31,7 +35,12 @@ impl Line {
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {prefix:>6} left  {wide_msg}") {
             bar.set_style(style);
         }
-        Self { bar, drawn: None, lines_to_stderr }
+        Self { bar, drawn: None, lines_to_stderr, live: None }
+    }
+
+    /// Shows the answer above the line as soon as there is one.
+    pub(crate) fn with_answer(self, live: Option<Live>) -> Self {
+        Self { live: live.filter(|_| !self.bar.is_hidden()), ..self }
     }
 }
 
@@ -50,6 +59,18 @@ impl Observer for Line {
         self.bar.set_position((progress.done * STEPS as f64) as u64);
     }
 
+    fn takes_runs(&self) -> bool {
+        self.live.is_some()
+    }
+
+    fn so_far(&mut self, run: &dyn Fn() -> Run) {
+        if let Some(live) = self.live.as_mut().filter(|live| live.is_due()) {
+            let drawing = live.drawing(&run());
+            // A write error shows again when the last screen is printed.
+            self.bar.suspend(|| drop(terminal::print(&drawing)));
+        }
+    }
+
     fn line(&mut self, text: &str) {
         self.bar.suspend(|| {
             // A write error shows again when the tables are printed.
@@ -66,8 +87,11 @@ impl Observer for Line {
         self.bar.suspend(|| drop(writeln!(std::io::stderr().lock(), "warning: {text}")));
     }
 
-    /// Clears the line.
+    /// Clears the line, and what it shows of the answer: the last screen takes its place.
     fn finish(&mut self) {
         self.bar.finish_and_clear();
+        if let Some(mut live) = self.live.take() {
+            drop(terminal::print(&live.erasing()));
+        }
     }
 }

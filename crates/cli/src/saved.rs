@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io;
-use std::io::{IsTerminal as _, Read};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::io::{IsTerminal as _, Read, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
@@ -119,8 +119,10 @@ pub(crate) fn check_distinct(files: &[PathBuf]) -> Result<(), BadUsage> {
 // `$XDG_STATE_HOME/punctual`, else `~/.local/state/punctual`, else `/var/tmp/punctual-UID`. Its mode is 0700. A folder that another
 // user owns or may write is not used.
 
-/// Most runs kept after failed writes; the oldest are removed first.
+/// Most runs kept, and most of those kept after failed writes; the oldest are removed first.
 const RUNS_KEPT: usize = 20;
+/// The prefix of the names of runs.
+const KEPT: &str = "run-";
 /// The file of the last run.
 const LAST_RUN: &str = "last.json";
 /// The prefix of their names.
@@ -174,12 +176,39 @@ impl std::fmt::Display for NotPrivate {
 
 impl std::error::Error for NotPrivate {}
 
-/// Keeps a run as the last one, in place of the one before. Returns its folder, and why a better one was not used, if that one is not
-/// this user's alone.
+/// Keeps a run as the last one, and under a name that no later run takes. Returns its file, and why a better folder was not used, if
+/// that one is not this user's alone.
 pub(crate) fn keep_last(json: &[u8]) -> anyhow::Result<(PathBuf, Option<io::Error>)> {
     let (folder, passed_over) = best()?;
     keep_in(&folder, LAST_RUN, json)?;
-    Ok((folder, passed_over))
+    Ok((keep_numbered(&folder, json).unwrap_or_else(|_| folder.join(LAST_RUN)), passed_over))
+}
+
+/// Keeps a run as `run-N.json`, N the next free number: two terminals may measure at once.
+fn keep_numbered(folder: &Path, json: &[u8]) -> io::Result<PathBuf> {
+    forget_all_but(folder, RUNS_KEPT - 1, |name| number(name).is_some());
+    let last = numbers(folder).max().unwrap_or(0);
+    for number in last.saturating_add(1)..=u64::MAX {
+        let path = folder.join(format!("{KEPT}{number}.json"));
+        match File::options().write(true).create_new(true).mode(0o600).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(mut file) => {
+                return file.write_all(json).map(|()| path.clone()).inspect_err(|_| drop(std::fs::remove_file(&path)));
+            }
+        }
+    }
+    Err(io::Error::other("no number is free"))
+}
+
+/// The numbers of the runs that are kept.
+fn numbers(folder: &Path) -> impl Iterator<Item = u64> {
+    let names = folder.read_dir().into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter_map(|name| number(&name))
+}
+
+fn number(name: &str) -> Option<u64> {
+    name.strip_prefix(KEPT)?.strip_suffix(".json")?.parse().ok()
 }
 
 /// The file of the last run kept; `None`: none is kept.
@@ -219,7 +248,7 @@ pub(crate) fn keep_unwritten(json: &[u8]) -> anyhow::Result<PathBuf> {
 }
 
 fn keep_among_others(folder: &Path, json: &[u8]) -> anyhow::Result<PathBuf> {
-    forget_all_but(folder, RUNS_KEPT - 1);
+    forget_all_but(folder, RUNS_KEPT - 1, |name| name.starts_with(UNWRITTEN));
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let (s, ns) = (since.as_secs(), since.subsec_nanos());
     // Names sort by time.
@@ -235,17 +264,16 @@ fn keep_in(folder: &Path, name: &str, json: &[u8]) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-fn forget_all_but(folder: &Path, most: usize) {
+/// Removes the oldest of these files. Their names sort by number, else by time.
+fn forget_all_but(folder: &Path, most: usize, is_ours: impl Fn(&str) -> bool) {
     let Ok(entries) = folder.read_dir() else { return };
-    let mut kept: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(UNWRITTEN)))
-        .collect();
-    kept.sort();
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut kept: Vec<String> = names.filter(|name| is_ours(name)).collect();
+    kept.sort_by_key(|name| (number(name), name.clone()));
     let surplus = kept.len().saturating_sub(most);
-    for path in kept.into_iter().take(surplus) {
+    for name in kept.into_iter().take(surplus) {
         // A file that cannot be removed now is removed by a later run.
-        let _ = std::fs::remove_file(path);
+        let _ = std::fs::remove_file(folder.join(name));
     }
 }
 
@@ -322,12 +350,26 @@ mod tests {
     }
 
     #[test]
+    fn each_run_has_a_file_that_no_later_run_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        let keep = |json: &[u8]| keep_numbered(folder.path(), json).unwrap();
+        assert_eq!(keep(b"one"), folder.path().join("run-1.json"));
+        std::fs::write(folder.path().join("run-9.json"), "nine").unwrap();
+        std::fs::write(folder.path().join("run-x.json"), "of the user").unwrap();
+        let paths: Vec<PathBuf> = (0..RUNS_KEPT).map(|_| keep(b"more")).collect();
+        assert_eq!(paths[0], folder.path().join("run-10.json"), "as numbers, not as letters");
+        assert!(!folder.path().join("run-1.json").exists() && !folder.path().join("run-9.json").exists());
+        assert_eq!(std::fs::read(&paths[1]).unwrap(), b"more");
+        assert!(folder.path().join("run-x.json").exists(), "it has no number");
+    }
+
+    #[test]
     fn the_oldest_go_first() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["unwritten-2.json", "unwritten-1.json", "unwritten-3.json", "something"] {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
-        forget_all_but(folder.path(), 2);
+        forget_all_but(folder.path(), 2, |name| name.starts_with(UNWRITTEN));
         let mut left: Vec<String> =
             folder.path().read_dir().unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         left.sort();

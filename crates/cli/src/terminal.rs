@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::io::{IsTerminal as _, Write as _};
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use anyhow::Context as _;
@@ -58,9 +59,14 @@ fn style_for(color: Color, terminal: bool) -> Style {
         Color::Never => false,
         Color::Auto => terminal && !plain,
     };
-    let width = terminal_size::terminal_size().map(|(w, _)| usize::from(w.0));
-    let width = width.filter(|_| terminal).map_or(WIDTH_OF_A_FILE, |w| w.clamp(40, WIDEST));
+    let width = terminal_size::terminal_size().map(|(w, _)| usize::from(w.0)).filter(|_| terminal);
+    let width = width.or_else(columns_told).map_or(WIDTH_OF_A_FILE, |w| w.clamp(40, WIDEST));
     Style { width, color, unicode: speaks_utf8() }
+}
+
+/// The width that COLUMNS says, for what is no terminal.
+fn columns_told() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok().filter(|width| *width > 0)
 }
 
 /// Whether the locale is UTF-8, by the rule of `setlocale(3)`: the first of these variables that is set decides. None set: UTF-8,
@@ -77,6 +83,29 @@ fn speaks_utf8() -> bool {
 /// A file name without control characters, safe for a terminal.
 pub(crate) fn shown(name: impl AsRef<OsStr>) -> String {
     sanitize::line(&name.as_ref().to_string_lossy(), LONGEST_NAME)
+}
+
+/// Whether what is said on stdout and on stderr is read on one screen.
+pub(crate) fn has_both() -> bool {
+    io::stdout().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Lines of the terminal.
+pub(crate) fn height() -> Option<usize> {
+    terminal_size::terminal_size().map(|(_, height)| usize::from(height.0))
+}
+
+/// A file as a shell takes it: with `~` for the user's home, in quotes where it needs them.
+pub(crate) fn typed(file: &Path) -> String {
+    let plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+,@:".contains(c));
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute() && home.parent().is_some());
+    if let Some(inside) = home.and_then(|home| file.strip_prefix(home).ok())
+        && plain(&inside.to_string_lossy())
+    {
+        return format!("~/{}", inside.display());
+    }
+    let name = file.to_string_lossy();
+    if plain(&name) { name.into_owned() } else { format!("'{}'", shown(file).replace('\'', "'\\''")) }
 }
 
 /// Prints a message on stderr without control characters. Ignores write errors.
@@ -171,6 +200,8 @@ mod tests {
     #[test]
     fn a_name_is_shown_without_what_a_terminal_obeys() {
         assert_eq!(shown("a b.json"), "a b.json");
+        assert_eq!(typed(Path::new("/nowhere/run-1.json")), "/nowhere/run-1.json");
+        assert_eq!(typed(Path::new("/nowhere/it's $x/run-1.json")), r"'/nowhere/it'\''s $x/run-1.json'");
         assert_eq!(shown(OsStr::from_bytes(b"a\x1b[31m\n\xff")), "a?[31m \u{fffd}");
         assert!(shown("x".repeat(5000)).ends_with("x…"));
     }

@@ -45,7 +45,7 @@ impl DisturbanceProbe {
 
     /// Reads the counters again and returns the difference.
     #[must_use]
-    pub fn finish(self, own: OwnUsage) -> Disturbance {
+    pub fn finish(&self, own: OwnUsage) -> Disturbance {
         let tree = Tree::new(&self.root);
         let after = Counters::read(&tree);
         let times = self.before.times.zip(after.times).map(|(before, after)| after.since(before));

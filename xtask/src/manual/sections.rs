@@ -35,7 +35,8 @@ const UNWRITTEN: Example =
     ("unwritten-*.json in the same folder", "Runs whose outputs could not be written; the last 20 are kept.");
 const JOURNAL: Example =
     ("/run/punctual", "What to restore if the command is killed: governors, frequency limits, interrupts.");
-const KEPT: &[Example] = &[LAST, UNWRITTEN, JOURNAL];
+const NUMBERED: Example = ("run-*.json in the same folder", "The last 20 runs, which the first screens name.");
+const KEPT: &[Example] = &[LAST, NUMBERED, UNWRITTEN, JOURNAL];
 
 /// All pages.
 pub(super) const PAGES: &[Sections] = &[
@@ -79,7 +80,7 @@ pub(super) const PAGES: &[Sections] = &[
         examples: &[
             ("punctual checkup --thorough --json machine.json", "Take some minutes; keep the whole run."),
             ("punctual checkup --repeat 4 --json base.json", "Four runs, base-1.json to base-4.json, as a baseline."),
-            ("punctual checkup --full", "Print all tables at once."),
+            ("punctual checkup --full", "Print all tables, not only the first screen."),
         ],
         status: MEASURED,
         files: KEPT,

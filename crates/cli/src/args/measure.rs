@@ -82,6 +82,9 @@ pub(crate) struct OutputArgs {
     /// Write CSV, a line per series (-: to stdout, instead of the tables)
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<Target>,
+    /// Print all tables, not only the first screen
+    #[arg(long)]
+    pub(crate) full: bool,
     /// Print no progress and no notices
     #[arg(long, short)]
     pub(crate) quiet: bool,
@@ -112,9 +115,6 @@ pub(crate) struct OutputArgs {
     /// Print no tables on stdout: this is one of several runs, and each writes files.
     #[arg(skip)]
     pub(crate) without_tables: bool,
-    /// Print the first screen instead of all tables.
-    #[arg(skip)]
-    pub(crate) first_screen: bool,
     /// Print the tables on stderr: stdout belongs to another program.
     #[arg(skip)]
     pub(crate) tables_on_stderr: bool,

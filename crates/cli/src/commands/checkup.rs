@@ -6,11 +6,12 @@ use punctual_lab::checkup::{self, Depth};
 use punctual_record::{Limit, Quantity};
 
 use super::cpu_lock;
-use super::measure::measure;
+use super::measure::{line, measure_watched};
 use super::perform::{Perform, Planned};
 use super::{ipc, wait, yielding};
 use crate::args::{OutputArgs, values};
 use crate::exit::Exit;
+use crate::live::Live;
 use crate::output::{Outputs, Target};
 use crate::refusal::BadUsage;
 use crate::terminal;
@@ -27,9 +28,6 @@ pub(crate) struct CheckupArgs {
     /// Repeat N times, 2 to 1000, one file per run (--json run.json: run-1.json, run-2.json, ...)
     #[arg(long, value_name = "N", value_parser = values::integer(2u32, 1000, "5"))]
     repeat: Option<u32>,
-    /// Print all tables, not only the first screen
-    #[arg(long)]
-    full: bool,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -43,8 +41,7 @@ impl Perform for CheckupArgs {
             _ => Depth::Usual,
         };
         let Some(times) = self.repeat else {
-            let output = OutputArgs { first_screen: !self.full, ..self.output.clone() };
-            return once(depth, &output);
+            return once(depth, &self.output);
         };
         if !matches!(self.output.json, Some(Target::File(_))) {
             let why =
@@ -87,7 +84,12 @@ impl Perform for CheckupArgs {
 }
 
 fn once(depth: Depth, wanted: &OutputArgs) -> anyhow::Result<Exit> {
-    measure("checkup", wanted, &cpu_lock::cpus(None), |session| {
+    let outputs = wanted.open()?;
+    let is_screen = terminal::has_both() && !wanted.full && !wanted.without_tables && !outputs.takes_stdout();
+    let live = terminal::height().filter(|_| is_screen);
+    let mut line =
+        line(wanted, &outputs).with_answer(live.and_then(|height| Live::new(terminal::style(wanted.color), height)));
+    measure_watched("checkup", wanted, outputs, &cpu_lock::cpus(None), &mut line, |session| {
         checkup::run(depth, session);
         Ok(())
     })

@@ -1,8 +1,10 @@
 //! Delivers a run: files, tables, notices. Keeps it in the state folder if no file could be written.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::Context as _;
 use punctual_record::{Ask, Hint, Notice, Run};
-use punctual_report::document::{Level, Paint, Phrase};
+use punctual_report::document::{Block, Level, Paint, Phrase, Section};
 use punctual_report::export::{self, text};
 use punctual_report::{Document, Style};
 
@@ -11,8 +13,12 @@ use crate::exit::with_causes;
 use crate::output::{Output, Outputs};
 use crate::{saved, terminal};
 
-/// The lines of the first screen. A terminal has 24: one is for the prompt, one says where the rest is.
-const FIRST_SCREEN_ROWS: usize = 22;
+/// The lines of a terminal that a first screen fills. One is for the prompt.
+const SCREEN: usize = 24 - 1;
+/// Fewest lines of an answer, however many notices there are.
+const LEAST: usize = 12;
+/// Most lines that the name of a file may take of a first screen.
+const MOST_OF_A_NAME: usize = 3;
 
 /// Writes every requested output, even if another fails, and prints the errors. Returns whether all were written.
 pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool {
@@ -34,26 +40,20 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
             }
         }
     }
-    let last = keep_last(run, wanted);
+    let kept = keep_last(run, wanted);
     let document = Document::of(run);
-    if tables && let Err(error) = print(&document, wanted, last) {
-        failed.push(error);
+    let mut beside = kept.note.map_or_else(String::new, |note| format!("punctual: {note}\n"));
+    beside.push_str(&notices(run, &document, wanted, tables && !wanted.full));
+    if let Some(page) = page {
+        beside.push_str(&format!("Page: {page} (opens in any browser, offline)\n"));
     }
     if !wanted.quiet {
-        let style = terminal::style_for_notices(wanted.color);
-        // The first screen has notes and warnings as a word. Only a condition that did not hold needs its warning.
-        let least = match wanted.first_screen {
-            true if run.notices.iter().any(is_about_a_condition) => Level::Warning,
-            true => Level::Unjudged,
-            false => Level::Note,
-        };
-        let flags = Flags::taken_by(&run.subcommand);
-        let shown = document.notices().filter(|phrase| phrase.level >= least);
-        let phrases: Vec<Phrase> = shown.map(|phrase| flags.named(phrase)).collect();
-        terminal::say(&text::phrases(&phrases, &style));
-        if let Some(page) = page {
-            terminal::say(&format!("Page: {page} (opens in any browser, offline)\n"));
-        }
+        terminal::say(&beside);
+    }
+    if tables {
+        // A screen has both.
+        let taken = if terminal::has_both() && !wanted.quiet { beside.lines().count() } else { 0 };
+        failed.extend(print(&document, wanted, (kept.file, taken)).err());
     }
     failed.iter().for_each(|error| terminal::complain(&format!("error: {}", with_causes(error))));
     match kept_by {
@@ -66,47 +66,94 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
     failed.is_empty()
 }
 
+/// Most notices above a first screen.
+const MOST_NOTICES: usize = 1;
+
+/// The notices. A first screen has notes, and who else was busy. A check-up has warnings as a word, but for a condition that did not hold.
+fn notices(run: &Run, document: &Document, wanted: &OutputArgs, first_screen: bool) -> String {
+    let least = match first_screen {
+        true if !run.is_checkup() || run.notices.iter().any(is_about_a_condition) => Level::Warning,
+        true => Level::Unjudged,
+        false => Level::Note,
+    };
+    let flags = Flags::taken_by(&run.subcommand);
+    let shown = document.notices().filter(|phrase| phrase.level >= least && !(first_screen && phrase.on_screen));
+    let mut phrases: Vec<Phrase> = shown.map(|phrase| flags.named(phrase)).collect();
+    let more = phrases.len().saturating_sub(MOST_NOTICES);
+    let rest = if first_screen && more > 0 { format!("note: {more} more with --full\n") } else { String::new() };
+    phrases.truncate(if first_screen { MOST_NOTICES } else { usize::MAX });
+    text::phrases(&phrases, &terminal::style_for_notices(wanted.color)) + &rest
+}
+
 fn is_about_a_condition(notice: &Notice) -> bool {
     matches!(notice, Notice::ConditionRefused { .. } | Notice::ConditionNotKept { .. })
 }
 
 /// Prints the tables where they belong.
-fn print(document: &Document, wanted: &OutputArgs, last: bool) -> anyhow::Result<()> {
+fn print(document: &Document, wanted: &OutputArgs, rest: (Option<PathBuf>, usize)) -> anyhow::Result<()> {
     if wanted.tables_on_stderr {
-        terminal::say(&laid_out(document, wanted, last, terminal::style_for_notices(wanted.color)));
+        terminal::say(&laid_out(document, wanted, rest, terminal::style_for_notices(wanted.color)));
         return Ok(());
     }
-    terminal::print(&laid_out(document, wanted, last, terminal::style(wanted.color)))
+    terminal::print(&laid_out(document, wanted, rest, terminal::style(wanted.color)))
 }
 
-/// All tables; or the first screen, and where the rest is.
-fn laid_out(document: &Document, wanted: &OutputArgs, last: bool, style: Style) -> String {
-    if !wanted.first_screen {
+/// All tables; or the first screen, and where the rest is. `taken`: lines of the screen that are used already.
+fn laid_out(document: &Document, wanted: &OutputArgs, (file, taken): (Option<PathBuf>, usize), style: Style) -> String {
+    if wanted.full {
         return text::render(document, &style);
     }
-    let rest = if last { "punctual report last, or --full" } else { "--full" };
-    let rest = style.paint(Paint::Faint, &format!("  All tables: {rest}. Page with charts: --html FILE."));
-    format!("{}{rest}\n", text::head(document, &style, FIRST_SCREEN_ROWS))
+    let (rest, lines) = match document.chapters.iter().any(|chapter| chapter.sections.iter().any(has_table)) {
+        true => where_the_rest_is(file.as_deref(), &style),
+        false => (String::new(), 0),
+    };
+    let rows = SCREEN.saturating_sub(lines + taken).max(LEAST);
+    format!("{}{}", text::head(document, &style, rows), style.paint(Paint::Faint, &rest))
 }
 
-/// Keeps a run that measured something as the last one. Returns whether it did.
-fn keep_last(run: &Run, wanted: &OutputArgs) -> bool {
+fn has_table(section: &Section) -> bool {
+    section.blocks.iter().any(|block| matches!(block, Block::Table(_)))
+}
+
+/// `All tables: punctual report FILE`, and the lines of a terminal that it takes. The name is not broken, so that it can be copied. A very
+/// long one would fill the screen.
+fn where_the_rest_is(file: Option<&Path>, style: &Style) -> (String, usize) {
+    let flags = "--full. Page with charts: --html FILE.";
+    let Some(file) = file else { return (format!("  All tables: {flags}\n"), 1) };
+    let whole = format!("  All tables: punctual report {}", terminal::typed(file));
+    let lines = whole.chars().count().div_ceil(style.columns());
+    match lines <= MOST_OF_A_NAME {
+        true => (format!("{whole}\n  or {flags}\n"), lines + 1),
+        false => (format!("  All tables: punctual report last, or {flags}\n"), 1),
+    }
+}
+
+/// What became of a run that is to be kept.
+#[derive(Default)]
+struct Kept {
+    file: Option<PathBuf>,
+    /// What the reader should know of it.
+    note: Option<String>,
+}
+
+/// Keeps a run that measured something as the last one.
+fn keep_last(run: &Run, wanted: &OutputArgs) -> Kept {
     if wanted.no_keep || (is_empty(run) && run.causes.is_none()) {
-        return false;
+        return Kept::default();
     }
     let mut json = Vec::new();
-    let kept = run.to_json(&mut json).map_err(anyhow::Error::from).and_then(|()| saved::keep_last(&json));
-    match &kept {
+    match run.to_json(&mut json).map_err(anyhow::Error::from).and_then(|()| saved::keep_last(&json)) {
         // An older run may still be the last.
-        Err(error) if !wanted.quiet => {
-            terminal::complain(&format!("note: `report last` will not show this run: {}", with_causes(error)));
+        Err(error) => {
+            let note = format!("note: `report last` will not show this run: {}", with_causes(&error));
+            Kept { file: None, note: Some(note) }
         }
-        Ok((folder, Some(passed_over))) if !wanted.quiet => {
-            terminal::complain(&format!("note: the run is kept in {}: {passed_over}", terminal::shown(folder)));
+        Ok((file, passed_over)) => {
+            let folder = file.parent().unwrap_or(&file);
+            let why = |error| format!("note: the run is kept in {}: {error}", terminal::shown(folder));
+            Kept { note: passed_over.map(why), file: Some(file) }
         }
-        _ => {}
     }
-    kept.is_ok()
 }
 
 /// Writes the tables, or the form that the output's flag names.

@@ -24,10 +24,14 @@ pub(super) fn measure(
     experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
     let outputs = wanted.open()?;
-    // The verdict on limits is the first line of stdout.
-    let lines_to_stderr = outputs.takes_stdout() || !wanted.fail_if.is_empty();
-    let mut line = progress::Line::new(!wanted.quiet, lines_to_stderr);
+    let mut line = line(wanted, &outputs);
     measure_watched(name, wanted, outputs, cpus, &mut line, experiment)
+}
+
+/// The progress line. The verdict on limits is the first line of stdout.
+pub(super) fn line(wanted: &OutputArgs, outputs: &Outputs) -> progress::Line {
+    let lines_to_stderr = outputs.takes_stdout() || !wanted.fail_if.is_empty();
+    progress::Line::new(!wanted.quiet, lines_to_stderr)
 }
 
 /// The same with open outputs and another observer.

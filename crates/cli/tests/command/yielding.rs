@@ -84,7 +84,7 @@ fn polls_give_latency_and_shares() {
         let busy = series.experiment.parameters()["load"] == Param::Text("busy".into());
         assert_eq!(share(series, "competitor_cpu_share").is_some(), busy);
     }
-    let text = run_text(&["yield", "usleep0", "--polls", "1,100", "--samples", "40", "--rounds", "2"]);
+    let text = run_text(&["yield", "usleep0", "--polls", "1,100", "--samples", "40", "--rounds", "2", "--full"]);
     for part in ["Latency of a message", "Shares of the CPU", "futex_wait", "In words"] {
         assert!(text.contains(part), "{part} is missing from\n{text}");
     }

@@ -25,6 +25,12 @@ fn what_is_said_is_what_was_said() {
         return Said::read(told.path()).write(Path::new(&into));
     }
     let told = Said::read(told.path()).with_checksums();
+    for (name, text) in told.0.iter().filter(|(name, _)| name.ends_with("first-screen.txt")) {
+        let text = String::from_utf8_lossy(text);
+        // The prompt, and two lines that say where the rest is.
+        let (lines, widest) = (text.lines().count(), text.lines().map(|line| line.chars().count()).max());
+        assert!(lines <= 24 - 3 && widest <= Some(80), "{name}: {lines} lines, {widest:?} columns");
+    }
     if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
         fs::remove_dir_all(&written).unwrap();
         return told.write(&written);

@@ -143,12 +143,12 @@ fn ramp_and_switch_run_to_the_end() {
         9,
         r#"
 dirty; before=$(state)
-punctual governor ramp --rounds 1 --loops 40 --rest 100ms --csv /tmp/ramp.csv --json /tmp/ramp.json >/tmp/ramp.txt 2>&1
+punctual governor ramp --full --rounds 1 --loops 40 --rest 100ms --csv /tmp/ramp.csv --json /tmp/ramp.json >/tmp/ramp.txt 2>&1
 is ramp 0 $?
 is ramp-restored "$before" "$(state)"
 is columns "loop,performance,userspace,schedutil,ondemand,conservative,powersave" "$(head -1 /tmp/ramp.csv | tr -d '\r')"
 is rows 41 "$(wc -l </tmp/ramp.csv)"
-punctual governor switch --rounds 1 --switches 3 --json /tmp/switch.json >/tmp/switch.txt 2>&1
+punctual governor switch --full --rounds 1 --switches 3 --json /tmp/switch.json >/tmp/switch.txt 2>&1
 switched=$?
 is switch-restored "$before" "$(state)"
 # An emulated CPU keeps its speed: nothing to see is no success.
@@ -157,7 +157,7 @@ is switch "$(grep -q '"quantity": *"settling"' /tmp/switch.json && echo 0 || ech
 is writes 2 "$(grep -c '"quantity": *"call_cost"' /tmp/switch.json)"
 has wrong-governor "offers no governor" "$(punctual governor ramp nosuch --rounds 1 --loops 5 --rest 1ms 2>&1 | tr -s ' \n' ' ')"
 # Raised for the run, and back.
-punctual governor ramp ondemand --rounds 2 --rest 200ms --cpu 1 --policy fifo:10 --governor-thread-priority 20 >/tmp/raised.txt 2>&1
+punctual governor ramp ondemand --full --rounds 2 --rest 200ms --cpu 1 --policy fifo:10 --governor-thread-priority 20 >/tmp/raised.txt 2>&1
 left=
 for task in /proc/[0-9]*; do
     read -r _ name _ <"$task/stat" 2>/dev/null
@@ -186,7 +186,7 @@ before=$(state)
 # Time at the fastest and the slowest state, in hundredths of a second.
 at() { while read -r khz ticks; do [ "$khz" = $2 ] && echo $ticks; done <$P/policy$1/stats/time_in_state; }
 fast=$(at 0 3000000); slow=$(at 0 1000000)
-punctual governor boost --cpu 0 --period 150ms --work 200us --deadline 140ms --periods 50 --rounds 1 --rest 50ms --json /tmp/boost.json >/tmp/boost.txt 2>/tmp/notices.txt
+punctual governor boost --full --cpu 0 --period 150ms --work 200us --deadline 140ms --periods 50 --rounds 1 --rest 50ms --json /tmp/boost.json >/tmp/boost.txt 2>/tmp/notices.txt
 is status 0 $?
 is restored "$before" "$(state)"
 is journal '' "$(cat /run/punctual/journal)"
@@ -194,16 +194,16 @@ is journal '' "$(cat /run/punctual/journal)"
 [ "$(at 0 1000000)" -gt "$slow" ] && echo ok slow-counted || echo "FAILED slow-counted: $slow"
 is subjects 3 "$(grep -c '"quantity": *"response"' /tmp/boost.json)"
 for lever in governor min-frequency; do
-    punctual governor boost --by $lever --cpu 1 --period 20ms --work 200us --periods 10 --rounds 1 --rest 20ms >/tmp/$lever.txt 2>&1
+    punctual governor boost --full --by $lever --cpu 1 --period 20ms --work 200us --periods 10 --rounds 1 --rest 20ms >/tmp/$lever.txt 2>&1
     is $lever-restored "0 $before" "$? $(state)"
 done
-said=$(punctual governor boost --by epp --cpu 0 --period 20ms --work 200us --periods 2 --rounds 1 2>&1 | tr -s ' \n' ' ')
+said=$(punctual governor boost --full --by epp --cpu 0 --period 20ms --work 200us --periods 2 --rounds 1 2>&1 | tr -s ' \n' ' ')
 has no-such-lever "no energy-performance preference" "$said"
-said=$(punctual governor boost --by clamp --cpu 0 --period 20ms --work 200us --periods 2 --rounds 1 2>&1 | tr -s ' \n' ' ')
+said=$(punctual governor boost --full --by clamp --cpu 0 --period 20ms --work 200us --periods 2 --rounds 1 2>&1 | tr -s ' \n' ' ')
 has no-clamp "takes no notice of utilisation clamps" "$said"
 # Under schedutil the kernel itself has the word: these are built without CONFIG_UCLAMP_TASK.
 echo schedutil >$P/policy0/scaling_governor
-said=$(punctual governor boost --by clamp --cpu 0 --period 20ms --work 200us --periods 2 --rounds 1 2>&1 | tr -s ' \n' ' ')
+said=$(punctual governor boost --full --by clamp --cpu 0 --period 20ms --work 200us --periods 2 --rounds 1 2>&1 | tr -s ' \n' ' ')
 has clamp-refused "utilisation clamp: sched_setattr(UTIL_CLAMP_MIN): Operation not supported" "$said"
 echo "BEGIN RUN"; cat /tmp/boost.json; echo; echo "END RUN"
 cat /tmp/boost.txt /tmp/notices.txt /tmp/governor.txt /tmp/min-frequency.txt
@@ -245,7 +245,7 @@ for p in 0 1; do echo schedutil >$P/policy$p/scaling_governor; done
 before=$(state)
 at() { while read -r khz ticks; do [ "$khz" = $1 ] && echo $ticks; done <$P/policy0/stats/time_in_state; }
 fast=$(at 2600000)
-punctual governor boost --by clamp --cpu 0 --period 100ms --work 200us --deadline 90ms --periods 30 --rounds 1 --rest 50ms --json /tmp/boost.json >/tmp/boost.txt 2>&1
+punctual governor boost --full --by clamp --cpu 0 --period 100ms --work 200us --deadline 90ms --periods 30 --rounds 1 --rest 50ms --json /tmp/boost.json >/tmp/boost.txt 2>&1
 is status 0 $?
 is restored "$before" "$(state)"
 is journal '' "$(cat /run/punctual/journal 2>/dev/null)"

@@ -42,7 +42,7 @@ fn fq_is_found_and_keeps_the_rate() {
         4,
         r#"
 ip link set lo up
-none=$(punctual pace --rate 500 --to 127.0.0.1:9999 --by so_max_pacing_rate,so_txtime --samples 20)
+none=$(punctual pace --rate 500 --to 127.0.0.1:9999 --by so_max_pacing_rate,so_txtime --samples 20 --full)
 has without "noqueue, not fq" "$none"
 tc qdisc replace dev lo root fq
 is fq 0 $?
@@ -70,7 +70,7 @@ fn above_its_low_rate_fq_spaces_datagrams_when_it_is_told_to() {
 ip link set lo up
 tc qdisc replace dev lo root fq
 # As it is set, fq lets a burst go at once: ten times its quantum, which is two of the loopback's long packets.
-burst=$(punctual pace --rate 400 --size 200 --to 127.0.0.1:9999 --by so_max_pacing_rate --samples 400 --rounds 1 2>&1)
+burst=$(punctual pace --rate 400 --size 200 --to 127.0.0.1:9999 --by so_max_pacing_rate --samples 400 --rounds 1 --full 2>&1)
 has "the limit is said" low_rate_threshold "$burst"
 tc qdisc replace dev lo root fq low_rate_threshold 1gbit
 is fq 0 $?

@@ -14,7 +14,7 @@ fn slept(kernel: Kernel) -> Option<(Vec<f64>, String)> {
         &machine,
         1,
         r#"
-punctual yield usleep0 nanosleep1 usleep1 --samples 500 --rounds 5 --json /tmp/run.json >/tmp/run.txt 2>&1
+punctual yield usleep0 nanosleep1 usleep1 --samples 500 --rounds 5 --full --json /tmp/run.json >/tmp/run.txt 2>&1
 is status 0 $?
 cat /tmp/run.txt
 echo "BEGIN RUN"; cat /tmp/run.json; echo; echo "END RUN"

@@ -1,6 +1,7 @@
 //! The command on a terminal: a pseudo-terminal on which keys are pressed, with a shell that has job control (`set -m`).
 
 mod jobs;
+mod screen;
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -192,7 +193,73 @@ echo "the end"
         .collect();
     assert!(lengths.len() > 3 && lengths.is_sorted(), "the bar only grows: {lengths:?}");
     assert!(lengths.last() > Some(&12), "{lengths:?}");
-    let lines: Vec<&str> = screen.lines().filter(|line| !line.contains("the end")).collect();
-    assert!(lines.len() <= 23, "{} lines: {screen}", lines.len());
-    assert!(screen.contains("All tables: punctual report last, or --full."), "{screen}");
+    let last = screen::at_the_end(&screen);
+    let lines: Vec<&str> = last.lines().filter(|line| !line.contains("the end")).collect();
+    assert!(lines.len() <= 23, "{} lines: {last}", lines.len());
+    assert!(last.contains("All tables: punctual report ") && last.contains("run-1.json\n"), "{last}");
+    assert!(last.contains("\n  or --full. Page with charts"), "{last}");
+}
+
+/// The answer is there before all is measured, in place, and gives way to the last one.
+#[test]
+fn the_answer_of_a_check_up_comes_early_and_is_refined_in_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().display();
+    let Some(mut terminal) = Terminal::run(&format!(
+        r#"
+stty rows 24 cols 80
+PUNCTUAL_LOCK_NAMESPACE= XDG_STATE_HOME={state} "$PUNCTUAL" --color never
+echo "status: $?"; echo "the end"
+"#
+    )) else {
+        return;
+    };
+    let drawings = |terminal: &Terminal| terminal.screen().matches("Measuring goes on.").count();
+    until("it was drawn twice", || drawings(&terminal) > 1);
+    let early = screen::at_the_end(&terminal.screen());
+    assert_eq!(early.matches("Measuring goes on.").count(), 1, "in place: {early}");
+    terminal.press(&[CTRL_C]);
+    let last = screen::at_the_end(&terminal.ends());
+    assert!(!last.contains("Measuring goes on."), "{last}");
+    assert!(last.contains("A sleep of 100 µs ends") && last.contains("status: 130"), "what is there stays: {last}");
+    assert!(last.lines().count() <= 24 + 2, "with the status and the end: {last}");
+}
+
+#[test]
+fn a_pipe_gets_the_last_screen_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().display();
+    let Some(terminal) = Terminal::run(&format!(
+        r#"
+stty rows 24 cols 80
+PUNCTUAL_LOCK_NAMESPACE= XDG_STATE_HOME={state} COLUMNS=60 "$PUNCTUAL" --quick 2>/dev/null | cat
+echo "the end"
+"#
+    )) else {
+        return;
+    };
+    let screen = terminal.ends();
+    assert!(!screen.contains("Measuring goes on.") && !screen.contains('\x1b'), "{screen}");
+    let lines: Vec<&str> = screen.lines().filter(|line| !line.contains("All tables: ")).collect();
+    assert!(lines.iter().all(|line| line.chars().count() <= 60), "COLUMNS: {screen}");
+    assert_eq!(screen.matches("A sleep of 100 µs ends").count(), 1, "{screen}");
+}
+
+#[test]
+fn a_long_name_of_the_state_folder_leaves_the_screen_its_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let deep = folder.path().join("x".repeat(200)).join("y".repeat(200));
+    let Some(terminal) = Terminal::run(&format!(
+        r#"
+stty rows 24 cols 80
+PUNCTUAL_LOCK_NAMESPACE= XDG_STATE_HOME={} "$PUNCTUAL" wait nanosleep --samples 200 --rounds 2 --quiet
+echo "the end"
+"#,
+        deep.display()
+    )) else {
+        return;
+    };
+    let last = screen::at_the_end(&terminal.ends());
+    assert!(last.contains("All tables: punctual report last, or --full."), "{last}");
+    assert!(last.lines().all(|line| line.chars().count() <= 80), "{last}");
 }

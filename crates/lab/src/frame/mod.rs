@@ -27,7 +27,7 @@ mod watch;
 use std::sync::Arc;
 
 use punctual::conditions::{Applied, Refused};
-use punctual_record::{NotMeasured, Notice, Series, SeriesTally};
+use punctual_record::{ConditionSet, NotMeasured, Notice, Run, Series, SeriesTally};
 
 use breaks::Look;
 pub use error::{Error, Failure, Unavailable};
@@ -91,7 +91,8 @@ fn performed<F: Family>(mut family: F, session: &mut Session<'_>) -> Result<Perf
     }
     let extras = Shared::new((0..family.cells()).map(|_| F::Extra::default()).collect::<Vec<_>>());
     let watching = Watching::new(family.request().watch, session.take_tracer());
-    let refused = session.perform(family.place(), {
+    let so_far = |run: &mut Run| enter_so_far(&*family, &ledger.open(), &extras.open(), run);
+    let refused = session.perform_shown(family.place(), &so_far, {
         let (family, ledger, extras) = (Arc::clone(&family), ledger.clone(), extras.clone());
         move |stage| perform(&*family, &ledger, &extras, stage, watching)
     })?;
@@ -166,6 +167,22 @@ fn enter_cells<F: Family>(
     judge.say(session);
     close(ledger, session);
     wrong
+}
+
+/// Enters the conditions that held so far, and a series for each cell with samples.
+fn enter_so_far<F: Family>(family: &F, ledger: &Ledger, extras: &[F::Extra], run: &mut Run) {
+    for (variant, held) in family.request().variants.iter().zip(&ledger.held) {
+        let new = !run.conditions.iter().any(|set| set.label == variant.label);
+        if let Some(held) = held.as_ref().filter(|_| new) {
+            let set = condition_set(&variant.over(&family.request().base), &held.applied, &held.refused);
+            run.conditions.push(ConditionSet { label: variant.label.clone(), ..set });
+        }
+    }
+    for cell in (0..extras.len()).filter(|cell| ledger.tallies[*cell].count() > 0) {
+        let refused = refused(ledger, family.variant(cell), &[]);
+        let report = family.report(cell, &measured(family, cell, &ledger.tallies[cell], (extras, &refused)));
+        run.series.extend(report.series);
+    }
 }
 
 /// The measurements of a cell of this family.

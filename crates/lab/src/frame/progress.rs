@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use punctual_linux as linux;
 use punctual_linux::interrupt::Interrupter;
+use punctual_record::Run;
 
 /// The progress of an experiment, reported while no clock runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +50,14 @@ pub trait Observer {
     /// Called on the caller's thread, between two batches of measurements, never during one.
     fn progress(&mut self, progress: &Progress);
 
+    /// Whether it takes the run so far.
+    fn takes_runs(&self) -> bool {
+        false
+    }
+
+    /// The run so far, with the figures of the current experiment. Called under the same conditions as [`Observer::progress`].
+    fn so_far(&mut self, _run: &dyn Fn() -> Run) {}
+
     /// A line of output from the experiment. Called under the same conditions as [`Observer::progress`].
     fn line(&mut self, _text: &str) {}
 
@@ -63,11 +72,16 @@ pub trait Observer {
 pub(crate) struct OfRun<'o> {
     pub(crate) observer: &'o mut dyn Observer,
     pub(crate) portion: Portion,
+    /// The run so far, for an observer that takes it.
+    pub(crate) so_far: Option<&'o dyn Fn() -> Run>,
 }
 
 impl Observer for OfRun<'_> {
     fn progress(&mut self, progress: &Progress) {
         self.observer.progress(&self.portion.of_run(progress));
+        if let Some(run) = self.so_far {
+            self.observer.so_far(run);
+        }
     }
 
     fn line(&mut self, text: &str) {

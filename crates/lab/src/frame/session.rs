@@ -27,13 +27,7 @@ const OTHERS_WORTH_SAYING: f64 = 0.05;
 /// One run under construction.
 pub struct Session<'a> {
     run: Run,
-    begin_ns: i64,
-    process_cpu_ns: i64,
-    /// CPU time of a program that was watched and is no child.
-    watched_cpu_ns: i64,
-    probe: DisturbanceProbe,
-    own: OwnUsage,
-    children_cpu_ns: i64,
+    account: Account,
     observer: &'a mut dyn Observer,
     stop: Stop,
     /// Time beyond the announced one that all remaining experiments together may take.
@@ -85,12 +79,7 @@ impl<'a> Session<'a> {
         };
         Self {
             run,
-            begin_ns: now_ns(Clock::Monotonic),
-            process_cpu_ns: now_ns(Clock::ProcessCpu),
-            watched_cpu_ns: 0,
-            probe: DisturbanceProbe::start(root),
-            own: OwnUsage::default(),
-            children_cpu_ns: children_cpu_ns(),
+            account: Account::open(root),
             observer,
             stop,
             grace: GRACE,
@@ -107,8 +96,29 @@ impl<'a> Session<'a> {
         place: Place,
         experiment: impl FnOnce(&Stage) -> R + Send + 'static,
     ) -> std::io::Result<Option<R>> {
+        self.perform_shown(place, &|_| {}, experiment)
+    }
+
+    /// The same. `enter` enters the figures so far in the run, for an observer that takes it.
+    pub(crate) fn perform_shown<R: Send + 'static>(
+        &mut self,
+        place: Place,
+        enter: &dyn Fn(&mut Run),
+        experiment: impl FnOnce(&Stage) -> R + Send + 'static,
+    ) -> std::io::Result<Option<R>> {
         self.supervise(&place);
-        let mut observer = OfRun { observer: self.observer, portion: self.portion };
+        let before = self.observer.takes_runs().then(|| self.run.clone());
+        let account = &self.account;
+        let so_far = before.map(|before| {
+            move || {
+                let mut run = before.clone();
+                enter(&mut run);
+                account.enter(&mut run);
+                run
+            }
+        });
+        let so_far = so_far.as_ref().map(|so_far| so_far as &dyn Fn() -> Run);
+        let mut observer = OfRun { observer: self.observer, portion: self.portion, so_far };
         let (result, overran) = perform(&self.stop, &mut observer, (&place, self.grace), experiment)?;
         self.grace = self.grace.saturating_sub(overran).max(LEAST_GRACE);
         if result.is_none() {
@@ -246,7 +256,7 @@ impl<'a> Session<'a> {
     /// Time from the beginning of the run to a moment on `CLOCK_MONOTONIC`, ns.
     #[must_use]
     pub fn time_of(&self, at_ns: i64) -> u64 {
-        (at_ns - self.begin_ns).max(0).unsigned_abs()
+        (at_ns - self.account.begin_ns).max(0).unsigned_abs()
     }
 
     /// Adds a condition set, unless one with that label is there.
@@ -258,14 +268,14 @@ impl<'a> Session<'a> {
 
     /// Adds to the usage of the measuring threads.
     pub fn add_usage(&mut self, used: Usage) {
-        let so_far = &mut self.own.involuntary_switches;
+        let so_far = &mut self.account.own.involuntary_switches;
         *so_far = used.involuntary.map(|more| so_far.unwrap_or(0) + more).or(*so_far);
     }
 
     /// Enters why threads woke up late.
     pub fn set_causes(&mut self, causes: Causes) {
         let other = causes.program.as_ref().filter(|program| program.status.is_none());
-        self.watched_cpu_ns = other.and_then(|program| program.cpu_ns).unwrap_or(0).cast_signed();
+        self.account.watched_cpu_ns = other.and_then(|program| program.cpu_ns).unwrap_or(0).cast_signed();
         self.run.causes = Some(causes);
     }
 
@@ -282,8 +292,6 @@ impl<'a> Session<'a> {
     /// Closes the session.
     #[must_use]
     pub fn close(mut self) -> Run {
-        self.run.elapsed_ns = (now_ns(Clock::Monotonic) - self.begin_ns).unsigned_abs();
-        self.own.major_faults = usage::process_usage().ok().map(|u| u.major_faults.unsigned_abs());
         if self.stop.overdue() {
             self.run.complete = false;
             self.run.notices.push(Notice::Overdue);
@@ -292,21 +300,52 @@ impl<'a> Session<'a> {
             self.run.complete = false;
             self.run.notices.push(Notice::Interrupted { signal });
         }
+        self.account.enter(&mut self.run);
+        self.run
+    }
+}
+
+/// What a run took of the machine, and what others took meanwhile.
+struct Account {
+    begin_ns: i64,
+    process_cpu_ns: i64,
+    children_cpu_ns: i64,
+    /// CPU time of a program that was watched and is no child.
+    watched_cpu_ns: i64,
+    probe: DisturbanceProbe,
+    own: OwnUsage,
+}
+
+impl Account {
+    fn open(root: &Path) -> Self {
+        Self {
+            begin_ns: now_ns(Clock::Monotonic),
+            process_cpu_ns: now_ns(Clock::ProcessCpu),
+            children_cpu_ns: children_cpu_ns(),
+            watched_cpu_ns: 0,
+            probe: DisturbanceProbe::start(root),
+            own: OwnUsage::default(),
+        }
+    }
+
+    /// Enters the time since the beginning and the disturbance.
+    fn enter(&self, run: &mut Run) {
+        run.elapsed_ns = (now_ns(Clock::Monotonic) - self.begin_ns).unsigned_abs();
+        let major_faults = usage::process_usage().ok().map(|u| u.major_faults.unsigned_abs());
         // Competitors and peers were all waited for: their CPU time belongs to the run, not to other programs.
         let children_ns = children_cpu_ns() - self.children_cpu_ns;
         let own_ns = now_ns(Clock::ProcessCpu) - self.process_cpu_ns + children_ns + self.watched_cpu_ns;
-        self.run.disturbance = self.probe.finish(self.own);
-        let cpus = f64::from(self.run.host.cpus_online.unwrap_or(1).max(1));
-        let own_share = own_ns as f64 / (self.run.elapsed_ns.max(1) as f64 * cpus);
-        let disturbance = &self.run.disturbance;
+        run.disturbance = self.probe.finish(OwnUsage { major_faults, ..self.own });
+        let cpus = f64::from(run.host.cpus_online.unwrap_or(1).max(1));
+        let own_share = own_ns as f64 / (run.elapsed_ns.max(1) as f64 * cpus);
+        let disturbance = &run.disturbance;
         if let Some(share) = disturbance.steal_share.filter(|s| *s >= STEAL_WORTH_SAYING) {
-            self.run.notices.push(Notice::Steal { share });
+            run.notices.push(Notice::Steal { share });
         }
         let others = disturbance.busy_share.map(|b| b - own_share - disturbance.steal_share.unwrap_or(0.0));
         if let Some(share) = others.filter(|s| *s >= OTHERS_WORTH_SAYING) {
-            self.run.notices.push(Notice::BusyMachine { share });
+            run.notices.push(Notice::BusyMachine { share });
         }
-        self.run
     }
 }
 

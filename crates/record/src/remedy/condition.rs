@@ -307,7 +307,9 @@ pub(super) fn code(value: &Value) -> Code {
             shell: Some(format!("sh -c 'renice -n {nice} -p $$ >/dev/null; exec PROGRAM'")),
         },
         Value::Cpu(cpus) => of_cpus(cpus),
-        Value::TimerSlack(slack) if *slack > Duration::ZERO => of_slack(slack.as_nanos()),
+        Value::TimerSlack(slack) if *slack > Duration::ZERO => {
+            Code { shell: Some(flag(value).command()), ..of_slack(slack.as_nanos()) }
+        }
         Value::Slice(slice) => Code {
             c: Some(attributes("SCHED_NORMAL", &format!(".sched_runtime = {}", slice.as_nanos()))),
             rust: rust(&format!("slice({})", duration(*slice))),
@@ -457,7 +459,7 @@ fn of_slack(ns: u128) -> Code {
         c: Some(format!("#include <sys/prctl.h>\nprctl(PR_SET_TIMERSLACK, {ns}UL);")),
         rust: rust(&format!("timer_slack(std::time::Duration::from_nanos({ns}))")),
         python: Some(format!("import ctypes\nctypes.CDLL(None).prctl(29, ctypes.c_ulong({ns}))  # PR_SET_TIMERSLACK")),
-        shell: Some(format!("(echo {ns} > /proc/self/timerslack_ns; exec PROGRAM)")),
+        shell: None,
     }
 }
 

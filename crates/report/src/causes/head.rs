@@ -138,5 +138,5 @@ fn by_cause(run: &Run, causes: &Causes, calls: &[&CallCauses]) -> Option<Table> 
             rows.push(Row::Cells(cells, Paint::Faint));
         }
     }
-    Some(Table { columns: columns.to_vec(), rows })
+    Some(Table { columns: columns.to_vec(), rows, ranking: None })
 }

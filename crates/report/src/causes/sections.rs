@@ -119,7 +119,7 @@ fn remedies(run: &Run, causes: &Causes, calls: &[&CallCauses]) -> Option<Section
         let Some(remedy) = remedy(&lost.why, place).filter(|remedy| !seen.contains(&remedy.short)) else { continue };
         seen.push(remedy.short);
         let code = Some(remedy.code.into_owned()).filter(|code| !code.is_empty());
-        items.push(Item { text: format!("{}: {}.", lost.why.label(), remedy.short), code });
+        items.push(Item { text: format!("{}: {}.", lost.why.label(), remedy.short), code, ..Item::default() });
         if items.len() == REMEDIES {
             break;
         }

@@ -32,7 +32,8 @@ pub(super) fn section(run: &Run, causes: &Causes) -> Option<Section> {
         Column::right("took", Column::ALWAYS),
         Column::drawn("when", 50),
     ];
-    (!rows.is_empty()).then(|| Section::new("The latest wake-ups").with(Block::Table(Table { columns, rows })))
+    (!rows.is_empty())
+        .then(|| Section::new("The latest wake-ups").with(Block::Table(Table { columns, rows, ranking: None })))
 }
 
 /// `812 µs late: redis-server (4711), epoll_wait, on CPU 1, 1.23 s after the beginning`.

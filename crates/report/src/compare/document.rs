@@ -84,7 +84,7 @@ fn limits(judgement: &Judgement, comparison: &Comparison) -> Section {
         let more =
             format!("{} more limits are exceeded or could not be judged.", units::count((phrases.len() - MOST) as u64));
         phrases.truncate(MOST);
-        phrases.push(Phrase { level: Level::Note, text: more, remedy: None });
+        phrases.push(Phrase::new(Level::Note, more));
     }
     Section::new("Limits").with(Block::Paragraph(text)).with(Block::Notices(phrases))
 }
@@ -147,7 +147,7 @@ fn runs(comparison: &Comparison) -> Block {
     let old = comparison.old.iter().map(|run| row("old", run));
     let rows = old.chain(comparison.new.iter().map(|run| row("new", run))).collect();
     let columns = ["side", "file", "began (UTC)"].map(|heading| Column::left(heading, Column::ALWAYS)).to_vec();
-    Block::Table(Table { columns, rows })
+    Block::Table(Table { columns, rows, ranking: None })
 }
 
 /// A figure of a series under its name.

@@ -240,7 +240,7 @@ fn phrase(level: Level, finding: &Finding, comparison: &Comparison) -> Phrase {
         What::Blind(_, None) => Some("widen the limit: the noise of a thousand runs a side exceeds it.".to_owned()),
         _ => None,
     };
-    Phrase { level, text, remedy: remedy.map(Hint::from) }
+    Phrase { remedy: remedy.map(Hint::from), ..Phrase::new(level, text) }
 }
 
 #[cfg(test)]

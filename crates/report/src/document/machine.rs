@@ -37,15 +37,27 @@ pub(crate) fn machine(run: &Run) -> Section {
 
 /// `Linux 6.1.0, voluntary preemption, 250 Hz; 2 CPUs (AMD EPYC 7763), KVM guest, container: docker`.
 pub(crate) fn name(host: &Host) -> String {
+    let ticks = host.hz.map_or(String::new(), |hz| format!(", {hz} Hz"));
+    let container = host.container.clone().map_or(String::new(), |name| format!(", container: {name}"));
+    keep_units(&format!("{}{ticks}; {}{container}", kernel(host), hardware(host)))
+}
+
+/// `Linux 6.1.0, voluntary preemption; 2 CPUs (AMD EPYC 7763), KVM guest`: what a first screen has room for.
+pub(crate) fn brief(host: &Host) -> String {
+    keep_units(&format!("{}; {}", kernel(host), hardware(host)))
+}
+
+fn kernel(host: &Host) -> String {
     let preemption = host.preemption.clone().map_or("preemption unknown".to_owned(), |model| {
         if model == "rt" { "PREEMPT_RT".to_owned() } else { format!("{model} preemption") }
     });
-    let ticks = host.hz.map_or(String::new(), |hz| format!(", {hz} Hz"));
-    let release = host.kernel.clone().unwrap_or("of unknown release".to_owned());
+    format!("Linux {}, {preemption}", host.kernel.as_deref().unwrap_or("of unknown release"))
+}
+
+fn hardware(host: &Host) -> String {
     let cpus = match host.cpus_online {
         None => "unknown number of CPUs".to_owned(),
-        Some(1) => "1 CPU".to_owned(),
-        Some(n) => format!("{n} CPUs"),
+        Some(n) => units::many(n.into(), "CPU"),
     };
     let model = host.cpu_model.clone().unwrap_or("unknown model".to_owned());
     let guest = host.hypervisor.clone().map_or("no hypervisor seen".to_owned(), |name| {
@@ -53,8 +65,7 @@ pub(crate) fn name(host: &Host) -> String {
         let name = if name.len() <= 4 { name.to_uppercase() } else { name };
         format!("{name} guest")
     });
-    let container = host.container.clone().map_or(String::new(), |name| format!(", container: {name}"));
-    keep_units(&format!("Linux {release}, {preemption}{ticks}; {cpus} ({model}), {guest}{container}"))
+    format!("{cpus} ({model}), {guest}")
 }
 
 /// Numbers stay on one line with the next word.

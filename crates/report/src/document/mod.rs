@@ -19,7 +19,7 @@ use crate::format::sentence;
 pub(crate) use picture::ends;
 pub use picture::{Album, Axis, Form, Line, Picture, Point, Scale};
 pub(crate) use table::Columns;
-pub use table::{Align, Column, Row, Table};
+pub use table::{Align, Column, Ranking, Row, Table};
 
 /// A whole report.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -78,6 +78,8 @@ pub struct Section {
     pub blocks: Vec<Block>,
     /// Detail that few readers need: Markdown folds it away.
     pub folded: bool,
+    /// Whether more rounds may change its sentences.
+    pub undecided: bool,
 }
 
 /// A piece of a section.
@@ -135,11 +137,15 @@ pub struct Item {
     pub text: String,
     /// The exact line of code or the command, never wrapped. It may have several lines.
     pub code: Option<String>,
+    /// What stands for it where there is no room; empty: nothing does.
+    pub name: String,
+    /// Whether more rounds may change it.
+    pub undecided: bool,
 }
 
 impl From<String> for Item {
     fn from(text: String) -> Self {
-        Self { text, code: None }
+        Self { text, ..Self::default() }
     }
 }
 
@@ -155,6 +161,20 @@ impl Section {
     #[must_use]
     pub fn new(heading: impl Into<String>) -> Self {
         Self { heading: heading.into(), ..Self::default() }
+    }
+
+    /// Marks the sentences and the items that more rounds may change.
+    pub(crate) fn mark_undecided(&mut self) {
+        let mark = |text: &mut String| text.insert_str(0, "? ");
+        for block in &mut self.blocks {
+            match block {
+                Block::Line(text) if self.undecided => mark(text),
+                Block::Numbered(items) => {
+                    items.iter_mut().filter(|item| item.undecided).for_each(|item| mark(&mut item.text));
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Adds a block.
@@ -203,12 +223,14 @@ pub struct Phrase {
     pub text: String,
     /// The remedy, if there is one.
     pub remedy: Option<Hint>,
+    /// Whether the first screen says it: who else was busy, what could not be tried.
+    pub on_screen: bool,
 }
 
 impl Phrase {
     /// A phrase without a remedy.
     pub(crate) fn new(level: Level, text: String) -> Self {
-        Self { level, text, remedy: None }
+        Self { level, text, remedy: None, on_screen: false }
     }
 
     /// Adds a remedy; an empty one is ignored.

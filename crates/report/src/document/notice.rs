@@ -10,6 +10,14 @@ use crate::format::{listed, sentence, units};
 /// The notice in words, in Unicode.
 #[must_use]
 pub fn phrase(notice: &Notice) -> Phrase {
+    let on_screen = matches!(
+        notice,
+        Notice::BusyMachine { .. } | Notice::Steal { .. } | Notice::Unsteady { .. } | Notice::ConditionsSkipped { .. }
+    );
+    Phrase { on_screen, ..in_words(notice) }
+}
+
+fn in_words(notice: &Notice) -> Phrase {
     match notice {
         Notice::ConditionRefused { conditions, refusal } => {
             refused(refusal, &format!("`{conditions}` was measured without it."))

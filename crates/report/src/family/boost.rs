@@ -5,7 +5,7 @@ use punctual_record::experiment::boost::{Metrics, Parameters};
 use punctual_record::remedy::Value;
 use punctual_record::{Experiment, Remedy, Run, Series};
 
-use crate::document::{Block, Columns, Note, Section};
+use crate::document::{Block, Columns, Note, Section, Table};
 use crate::evidence::noise::{self, FREEDOM, MIN_ROUNDS};
 use crate::evidence::{LEVEL, Outcome, Shift};
 use crate::family::shared::{ALWAYS, Family, Measured, measured};
@@ -29,16 +29,7 @@ fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
         units::exact(first.parameters.deadline_ns),
         under(&first.conditions)
     );
-    let table = Columns::new()
-        .left("speed", ALWAYS, name)
-        .right("met", ALWAYS, met)
-        .estimate("p50", (ALWAYS, 40), |series: &Boost<'_>| (series.summary.p50, series.summary.ci95.p50))
-        .ns("p99", 60, |series| series.summary.p99)
-        .ns("max", ALWAYS, |series| series.summary.max)
-        .known("clock", 75, |series| series.metrics.mean_khz, units::gigahertz)
-        .known("power", 70, |series| series.metrics.power_mw, |mw| format!("{:.2} W", mw as f64 / 1e3))
-        .known("CPU time", 50, |series| series.cpu_ns_per_op, units::duration)
-        .of(&series);
+    let table = table(&series);
     let legend = Block::Legend(vec![
         Note::always("p50, p99, max: response time, from the activation to the end of its work. met: deadlines."),
         Note::on("clock", "clock: mean frequency, from the time that the kernel counted at each, idle time included."),
@@ -54,6 +45,19 @@ fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
         sections.push(Section::default().with(Block::said(said)));
     }
     sections
+}
+
+fn table(series: &[Boost<'_>]) -> Table {
+    Columns::new()
+        .left("speed", ALWAYS, name)
+        .right("met", ALWAYS, met)
+        .estimate("p50", (ALWAYS, 40), |series: &Boost<'_>| (series.summary.p50, series.summary.ci95.p50))
+        .ns("p99", 60, |series| series.summary.p99)
+        .ns("max", ALWAYS, |series| series.summary.max)
+        .known("clock", 75, |series| series.metrics.mean_khz, units::gigahertz)
+        .known("power", 70, |series| series.metrics.power_mw, |mw| format!("{:.2} W", mw as f64 / 1e3))
+        .known("CPU time", 50, |series| series.cpu_ns_per_op, units::duration)
+        .of(series)
 }
 
 fn name(series: &Boost<'_>) -> String {
@@ -123,7 +127,8 @@ pub(super) fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let of = |name: &str| all.iter().find(|series| series.subject == name);
     let Some(found) = of(AS_FOUND) else { return Answer::default() };
     let Some(boost) = of(BOOST) else {
-        return Answer::of(vec![format!("No boost could be tried here. As found, {} deadlines are met.", met(found))]);
+        let none = format!("No boost could be tried here. As found, {} deadlines are met.", met(found));
+        return Answer { table: Some(table(&all)), ..Answer::of(vec![none]) };
     };
     let (with, without) = (met(boost), met(found));
     let mut sentences = vec![match compared(found, boost) {
@@ -141,7 +146,7 @@ pub(super) fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     if !price.is_empty() {
         sentences.push(format!("Price of the boost: {}.", listed(&price, usize::MAX)));
     }
-    Answer::of(sentences)
+    Answer { table: Some(table(&all)), ..Answer::of(sentences) }
 }
 
 /// What a boost costs beside CPU time, as far as the machine counts it.

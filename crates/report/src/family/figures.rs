@@ -9,6 +9,9 @@ use punctual_record::{ConditionSet, POLICY, Param, Quantity, Run, Series, Settin
 use crate::format::naming::{self, AS_FOUND, SLEEPING_CALLS, usual};
 use crate::format::{listed, unbroken};
 
+/// The library's sleeper, as a method.
+pub(super) const SLEEPER: &str = "hybrid";
+
 /// What sentences need of one series.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Figure<'a> {

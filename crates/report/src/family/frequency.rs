@@ -93,7 +93,11 @@ pub fn sections(overview: &Overview) -> Vec<Section> {
         sections.push(Section::new("Energy counters (RAPL)").with(Block::said(overview.energy.iter().map(item))));
     }
     if !overview.notices.is_empty() {
-        let item = |(text, code): &(String, Option<String>)| Item { text: sanitize(text), code: code.clone() };
+        let item = |(text, code): &(String, Option<String>)| Item {
+            text: sanitize(text),
+            code: code.clone(),
+            ..Item::default()
+        };
         let items = overview.notices.iter().map(item).collect();
         sections.push(Section::new("What this means").with(Block::Items(items)));
     }

@@ -4,7 +4,7 @@
 use punctual_record::experiment::polls::{Load, Metrics, Parameters, SenderPlace};
 use punctual_record::{Experiment, Quantity, Run, Series};
 
-use crate::document::{Block, Columns, Note, Section};
+use crate::document::{Block, Column, Columns, Note, Section, Table};
 use crate::evidence::rounds::{Pair, test};
 use crate::evidence::shares::{Baseline, left_to_others};
 use crate::evidence::{Effect, Figure, Outcome, shares};
@@ -77,14 +77,32 @@ const MOST: usize = 3;
 /// A sentence or two for each situation.
 pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let settings = under_the_first(&measured(series, Experiment::polls));
-    Answer::of([Load::Idle, Load::Busy].into_iter().filter_map(|load| sentence(run, &settings, load)).collect())
+    let (sentences, named): (Vec<String>, Vec<String>) =
+        [Load::Idle, Load::Busy].into_iter().filter_map(|load| sentence(run, &settings, load)).unzip();
+    Answer { table: screen(&settings, named), ..Answer::of(sentences) }
+}
+
+/// A row for each setting: the least latency on an idle CPU first.
+fn screen(settings: &[Setting<'_>], named: Vec<String>) -> Option<Table> {
+    let mut sorted = settings.to_vec();
+    sorted.sort_by_key(|setting| (setting.idle_ns().unwrap_or(i64::MAX), setting.busy_ns()));
+    let column = |heading, over| Column::right(heading, ALWAYS).over(over);
+    let table = Columns::new()
+        .left("method", ALWAYS, |setting: &Setting<'_>| described(setting))
+        .column(column("p50", "idle CPU"), |setting| units::known(setting.idle_ns()))
+        .column(column("p99", "idle CPU"), |setting| units::known(setting.idle.and_then(|its| its.summary.p99)))
+        .column(column("p50", "busy CPU"), |setting| units::known(setting.busy_ns()))
+        .column(column("p99", "busy CPU"), |setting| units::known(setting.busy.and_then(|its| its.summary.p99)))
+        .share("left to others", ALWAYS, Setting::left)
+        .of(&sorted);
+    (!sorted.is_empty()).then(|| table.ranked("p50", named))
 }
 
 /// `On an idle CPU: sched_yield after 100 polls. A message takes 104 ns at p50; with futex_wait, 25.2 µs.`
 ///
 /// Several settings may show no difference from the least latency. Of these, it is the one that leaves most to a busy
 /// program.
-fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<String> {
+fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<(String, String)> {
     let on = if load == Load::Idle { "an idle CPU" } else { "a busy CPU" };
     let mut known: Vec<&Setting<'_>> = settings.iter().filter(|its| its.one_way(load).is_some()).collect();
     known.sort_by_key(|its| its.one_way(load).and_then(|series| series.summary.p50));
@@ -96,7 +114,7 @@ fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<String> {
     };
     if of(Outcome::NotTested).count() == rest.len() {
         let why = effects.iter().find_map(|effect| effect.why.as_deref()).unwrap_or("too few rounds");
-        return Some(format!("Which number of polls suits {on} was not tested: {}.", why));
+        return Some((format!("Which number of polls suits {on} was not tested: {}.", why), described(best)));
     }
     // What no test tells apart may still differ by far. Only what is shown to be within the least latency is as good.
     let least_ns = best.one_way(load).and_then(|series| series.summary.p50)?;
@@ -125,7 +143,7 @@ fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<String> {
     if !undecided.is_empty() {
         text.push_str(&format!(" Undecided against {}.", listed(&undecided, MOST)));
     }
-    Some(text)
+    Some((text, described(take)))
 }
 
 /// What the one setting gains against each of the others at p50.

@@ -4,7 +4,7 @@
 use punctual_record::experiment::sweep::{Metrics, Parameters};
 use punctual_record::{Experiment, Run, Series};
 
-use crate::document::{Block, Columns, Note, Section};
+use crate::document::{Block, Columns, Note, Section, Table};
 use crate::format::{listed, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer};
 
@@ -37,9 +37,23 @@ fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     vec![section]
 }
 
-/// The table is the section's own.
+/// The highest and the lowest, and a row for each.
 fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
-    Answer::of(words(&sorted(series)).into_iter().collect())
+    let rows = sorted(series);
+    Answer { table: (!rows.is_empty()).then(|| screen(&rows)), ..Answer::of(words(&rows).into_iter().collect()) }
+}
+
+fn screen(rows: &[Swept<'_>]) -> Table {
+    let ends = [rows.first(), rows.last()].into_iter().flatten().map(|s| s.subject.clone()).collect();
+    let table = Columns::new()
+        .left("method", ALWAYS, |s: &Swept<'_>| s.subject.clone())
+        .left("conditions", 60, |s| s.conditions.clone())
+        .right("highest rate held", ALWAYS, |s| units::rate(held(s)))
+        .known("not held", 70, |s| s.metrics.rate_not_held, units::rate)
+        .ns("p99", 80, |s| s.summary.p99)
+        .share("CPU", 90, |s| s.cpu_share)
+        .of(rows);
+    table.ranked("highest rate held", ends)
 }
 
 /// The highest rate first.

@@ -3,7 +3,7 @@
 use punctual_record::experiment::switch::{Metrics, Parameters};
 use punctual_record::{Experiment, Quantity, Run, Series};
 
-use crate::document::{Block, Columns, Note, Section};
+use crate::document::{Block, Columns, Note, Section, Table};
 use crate::format::naming::under;
 use crate::format::{distinct, spoken, units};
 use crate::verdict::{Advice, Answer};
@@ -24,18 +24,7 @@ fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
         on(first.metrics.switched_from_cpu),
         under(&first.conditions)
     );
-    let table = Columns::new()
-        .left("switch", ALWAYS, |series: &Switch<'_>| series.subject.clone())
-        .left("figure", ALWAYS, |series| what(series.quantity).to_owned())
-        .count("n", 40, |series| Some(series.summary.count))
-        .ns("min", 30, |series| series.summary.min)
-        .estimate("p50", (ALWAYS, 50), |series| (series.summary.p50, series.summary.ci95.p50))
-        .ns("p90", 60, |series| series.summary.p90)
-        .ns("max", ALWAYS, |series| series.summary.max)
-        .right("loop before, after", 70, |Measured { metrics, .. }| {
-            format!("{}, {}", units::known(metrics.before_ns), units::known(metrics.after_ns))
-        })
-        .of(&series);
+    let table = table(&series);
     let mut notes = vec![Note::always("write: the write to scaling_governor.")];
     if series.iter().any(|switch| switch.quantity == Quantity::Settling) {
         notes.push(Note::always(
@@ -71,7 +60,23 @@ fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     if !series.is_empty() && series.iter().all(|switch| switch.quantity != Quantity::Settling) {
         sentences.insert(0, "Nothing to see: the speed does not follow the governor here.".to_owned());
     }
-    Answer::of(sentences)
+    Answer { table: (!series.is_empty()).then(|| table(&series)), ..Answer::of(sentences) }
+}
+
+/// A row for each direction and figure.
+fn table(series: &[Switch<'_>]) -> Table {
+    Columns::new()
+        .left("switch", ALWAYS, |series: &Switch<'_>| series.subject.clone())
+        .left("figure", ALWAYS, |series| what(series.quantity).to_owned())
+        .count("n", 40, |series| Some(series.summary.count))
+        .ns("min", 30, |series| series.summary.min)
+        .estimate("p50", (ALWAYS, 50), |series| (series.summary.p50, series.summary.ci95.p50))
+        .ns("p90", 60, |series| series.summary.p90)
+        .ns("max", ALWAYS, |series| series.summary.max)
+        .right("loop before, after", 70, |Measured { metrics, .. }| {
+            format!("{}, {}", units::known(metrics.before_ns), units::known(metrics.after_ns))
+        })
+        .of(series)
 }
 
 /// What a series is of.

@@ -27,9 +27,9 @@ pub(crate) fn grouped<T: Copy, K: Ord + Clone>(all: &[T], key: impl Fn(&T) -> K)
 }
 
 /// Each once, in the order in which it first appears.
-pub(crate) fn distinct<T: Ord + Copy>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+pub(crate) fn distinct<T: Ord + Clone>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = BTreeSet::new();
-    all.into_iter().filter(|one| seen.insert(*one)).collect()
+    all.into_iter().filter(|one| seen.insert(one.clone())).collect()
 }
 
 /// How often each occurs.

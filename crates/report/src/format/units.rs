@@ -108,6 +108,22 @@ pub(crate) fn exact(ns: impl Whole) -> String {
     format!("{text} {}", unit.name)
 }
 
+/// A duration beyond the one asked, to a tenth of a microsecond, or to the microsecond where it is long: `1.000072 s`.
+pub(crate) fn beyond_asked(ns: i64) -> String {
+    let (unit, _) = scale(ns as f64);
+    let decimals = match unit.ns as u64 {
+        ..1_000 => return duration(ns),
+        1_000..1_000_000 => 1,
+        1_000_000..1_000_000_000 => 3,
+        _ => 6,
+    };
+    if is_huge(ns as f64 / unit.ns) {
+        duration(ns)
+    } else {
+        format!("{:.decimals$} {}", ns as f64 / unit.ns, unit.name)
+    }
+}
+
 /// An interval in the unit and with the decimals of the figure it belongs to: `[70.9 71.6]`.
 pub(crate) fn interval_like(interval: Interval, figure: i64) -> String {
     let (unit, decimals) = scale(figure as f64);
@@ -253,6 +269,14 @@ mod tests {
 
     fn shown(ns: i64) -> String {
         duration(ns)
+    }
+
+    #[test]
+    fn what_was_beyond_the_time_asked_is_seen() {
+        assert_eq!(beyond_asked(1_000_072_345), "1.000072 s");
+        assert_eq!(beyond_asked(1_085_600), "1.086 ms");
+        assert_eq!(beyond_asked(171_149), "171.1 µs");
+        assert_eq!(beyond_asked(141), "141 ns");
     }
 
     #[test]

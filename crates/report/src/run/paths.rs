@@ -74,7 +74,7 @@ fn table(paths: &[CallPath], most: usize) -> Table {
     if longest > most {
         rows.push(Row::Label(format!("and {}", units::many((longest - most) as u64, "more step"))));
     }
-    Table { columns: paths.iter().flat_map(columns).collect(), rows }
+    Table { columns: paths.iter().flat_map(columns).collect(), rows, ranking: None }
 }
 
 fn time(source: PathSource, step: &PathStep) -> String {

@@ -3,16 +3,16 @@
 
 use punctual_record::{NotMeasured, Notice, Run};
 
-use crate::document::{Album, Block, Item, Section, machine};
-use crate::format::{listed, naming, sanitize, sentence};
+use crate::document::{Album, Block, Item, Note, Section, machine};
+use crate::format::{distinct, listed, naming, sanitize, sentence};
 use crate::run::legible::legible;
 use crate::run::paths;
 use crate::verdict::gate::Gate;
-use crate::verdict::{Advice, Answer, Standing, Trust, Untried, Verdict, lines, rank, tested};
+use crate::verdict::{Advice, Answer, Level, Standing, Trust, Untried, Verdict, line_of, lines, rank, tested};
 use crate::{causes, family, trials};
 
 /// Most advices on the first screen.
-const MOST: usize = 5;
+const MOST: usize = 3;
 
 /// The sections of the first screen; where nothing was measured, one with the reason.
 pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, picture: Option<Album>) -> Vec<Section> {
@@ -22,7 +22,7 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
     if run.series.is_empty() && run.paths.is_empty() && why.is_empty() {
         return gate.into_iter().chain(nothing(run)).collect();
     }
-    let mut top = Section::default();
+    let mut top = Section { undecided: verdict.trust.level > Level::Fair, ..Section::default() };
     // What else ran beside another program is among its causes.
     let watched = causes::program(run).is_some();
     if verdict.trust.busy && !watched {
@@ -33,7 +33,7 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
     top.blocks.extend(verdict.answer.iter().take(most).map(|sentence| Block::Line(sentence.clone())));
     let mut sections: Vec<Section> = gate.into_iter().chain([top]).collect();
     if why.is_empty() {
-        let mut figures = Section::default().with(Block::Paragraph(machine::name(&run.host)));
+        let mut figures = Section::default().with(Block::Paragraph(machine::brief(&run.host)));
         figures.blocks.extend(answers.into_iter().filter_map(|answer| answer.table).map(Block::Table));
         figures.blocks.extend(picture.map(Block::Album));
         figures.blocks.extend(paths::first(run));
@@ -54,18 +54,37 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
 
 /// Why nothing was measured, where that is known.
 fn nothing(run: &Run) -> Vec<Section> {
-    let line = |missing: &NotMeasured| Block::Line(format!("Nothing was measured: {}", sentence(&missing.why)));
+    let line = |missing: &NotMeasured| {
+        let remedy = missing
+            .remedy
+            .as_ref()
+            .map_or_else(String::new, |remedy| format!(" Remedy: {}", sentence(&remedy.to_string())));
+        Block::Line(format!("Nothing was measured: {}{remedy}", sentence(&missing.why)))
+    };
     run.not_measured.first().map(|missing| Section::default().with(line(missing))).into_iter().collect()
 }
 
 fn advice(all: &[Advice]) -> Option<Section> {
-    let item = |advice: &Advice| Item::from(advice.short(all));
+    let item = |advice: &Advice| Item {
+        text: format!("{} Trust: {}.", advice.short(all), advice.trust.word()),
+        code: line_of(&advice.code).map(str::to_owned),
+        name: advice.named(all),
+        undecided: advice.trust != Level::Good,
+    };
     let items: Vec<Item> = all.iter().take(MOST).map(item).collect();
     (!items.is_empty()).then(|| Section::new("What to do").with(Block::Numbered(items)))
 }
 
 fn trust(run: &Run, verdict: &Verdict) -> Section {
-    let mut section = Section::default().with(Block::Paragraph(format!("Trust: {}", verdict.trust.text())));
+    let (trust, detail) = verdict.trust.text();
+    let mut section = Section::default().with(Block::Paragraph(format!("Trust: {trust}")));
+    section.blocks.extend(detail.map(|detail| Block::Legend(vec![Note::always(detail)])));
+    let is_there = |subject: &str| run.series.iter().any(|series| series.subject == subject);
+    let missing = run.not_measured.iter().filter(|missing| !is_there(&missing.subject));
+    let missing: Vec<String> = distinct(missing.map(|missing| missing.subject.clone()));
+    if !missing.is_empty() && !run.is_checkup() {
+        section.blocks.push(Block::Paragraph(format!("Not measured: {}.", listed(&missing, 4))));
+    }
     if !verdict.untried.is_empty() {
         let names: Vec<String> = verdict.untried.iter().map(|untried| untried.what.clone()).collect();
         let remedy = causes::refused(run)
@@ -83,8 +102,11 @@ pub(super) fn advice_in_full(verdict: &Verdict) -> Option<Section> {
     if verdict.advice.len() > 1 {
         section.blocks.push(Block::Paragraph("The gains are alternatives: they do not add up.".to_owned()));
     }
-    let item =
-        |advice: &Advice| Item { text: format!("{}: {}", change(advice), advice.text()), code: lines(&advice.code) };
+    let item = |advice: &Advice| Item {
+        text: format!("{}: {}", change(advice), advice.text()),
+        code: lines(&advice.code),
+        ..Item::default()
+    };
     let items: Vec<Item> = verdict.advice.iter().map(item).collect();
     if !items.is_empty() {
         section.blocks.push(Block::Numbered(items));

@@ -187,6 +187,21 @@ pub(crate) fn lines(code: &Code) -> Option<String> {
     }
 }
 
+/// The one line to write: in a shell, where a program stays as it is; else in C, else in another language. `None`: none has a line.
+pub(crate) fn line_of(code: &Code) -> Option<&str> {
+    let alone = |text: &'_ Option<String>| -> Option<usize> {
+        let needed = text.as_deref()?.lines().filter(|line| !is_preamble(line)).count();
+        (needed == 1).then_some(1)
+    };
+    let one = [&code.shell, &code.c, &code.rust, &code.python].into_iter().find(|text| alone(text).is_some())?;
+    one.as_deref()?.lines().find(|line| !is_preamble(line))
+}
+
+/// A header or a module that the line needs.
+fn is_preamble(line: &str) -> bool {
+    line.is_empty() || line.starts_with("#include") || line.starts_with("import ")
+}
+
 /// Another remedy that is equal to an advice.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -303,14 +318,18 @@ impl Advice {
         text
     }
 
+    /// `to let others run, sched_yield()`: what it is called. What improves on another advice is no second gain on what was found.
+    pub(crate) fn named(&self, all: &[Self]) -> String {
+        let further = all.iter().any(|other| other.goal == self.goal && other.is_about(&self.instead_of));
+        let instead = if further { format!(" instead of {}", self.instead_of) } else { String::new() };
+        format!("{}{}{instead}", self.goal.purpose(), self.what)
+    }
+
     /// The same for the first screen: `timer slack 1 ns: 52 µs earlier at 100 µs (p99 71 µs); no privilege.`
     #[must_use]
     pub fn short(&self, all: &[Self]) -> String {
         let [smaller, larger] = self.goal.words();
-        // What improves on another advice is no second gain on what was found.
-        let further = all.iter().any(|other| other.goal == self.goal && other.is_about(&self.instead_of));
-        let instead = if further { format!(" instead of {}", self.instead_of) } else { String::new() };
-        let lead = format!("{}{}{instead}", self.goal.purpose(), self.what);
+        let lead = self.named(all);
         let Some(case) = self.best() else { return format!("{lead}: not tested.") };
         if self.goal == Goal::LetOthersRun {
             return format!("{lead}: {}", self.text());

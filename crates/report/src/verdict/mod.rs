@@ -16,7 +16,7 @@ pub use level::Level;
 pub use punctual_record::{Code, Price};
 pub use trust::Trust;
 
-pub(crate) use advice::{Candidate, Trial, lines};
+pub(crate) use advice::{Candidate, Trial, line_of, lines};
 pub(crate) use rank::{equality, grouped, rank, standing, tested};
 
 use std::fmt;

@@ -9,7 +9,7 @@ use super::level::Level;
 use crate::evidence::distributions::student_quantile;
 use crate::evidence::noise::{FREEDOM, MIN_ROUNDS, places, wandering};
 use crate::evidence::{Gain, LEVEL};
-use crate::format::{listed, sanitize, spoken, unbroken, units};
+use crate::format::{sanitize, spoken, unbroken, units};
 
 /// How far to trust the figures, and why.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -28,9 +28,6 @@ pub struct Trust {
     /// The median of the differences at p50, in ns, that the tests of this run can show; absent without tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least_ns: Option<i64>,
-    /// The levels of what is advised, in order.
-    #[serde(skip)]
-    pub(crate) advised: Vec<Level>,
 }
 
 /// From this share of the CPUs' time that others used, the machine was busy.
@@ -39,9 +36,6 @@ const BUSY: f64 = 0.15;
 const STOLEN: f64 = 0.03;
 /// A median that another run would find within a tenth is good, within a half fair.
 const WITHIN: [f64; 2] = [0.1, 0.5];
-
-/// Advices whose trust is told on the first screen.
-const TOLD: usize = 3;
 
 /// Whether others used so much of the CPUs that the figures are theirs.
 pub(crate) fn is_busy(run: &Run) -> bool {
@@ -65,8 +59,6 @@ impl Trust {
         if !run.complete {
             trust.lower(Level::Fair, "The run is incomplete.".to_owned());
         }
-        let advised = tested.iter().filter(|advice| advice.standing == Standing::Advised);
-        trust.advised = advised.map(|advice| advice.trust).take(TOLD).collect();
         trust
     }
 
@@ -142,34 +134,27 @@ impl Trust {
         }
     }
 
-    /// `fair. 25 of 58 series drifted between rounds. It shows differences from 5 µs on. What to do: 1 and 2 good, 3 fair.`
+    /// `fair. The machine was busy.` and `25 of 58 series drifted between rounds. It shows differences from 5 µs on.`
     #[must_use]
-    pub fn text(&self) -> String {
-        let mut text = format!("{}.", self.level.word());
-        for why in &self.why {
-            text.push_str(&format!(" {why}"));
-        }
-        if let Some(ns) = self.least_ns {
-            text.push_str(&format!(" It shows differences from {} on.", unbroken(&units::about(ns as f64))));
-        }
-        let of = |level: Level| {
-            let places = self.advised.iter().enumerate().filter(|(_, its)| **its == level);
-            let numbers: Vec<String> = places.map(|(place, _)| (place + 1).to_string()).collect();
-            (!numbers.is_empty()).then(|| unbroken(&format!("{} {}", listed(&numbers, usize::MAX), level.word())))
-        };
-        let levels: Vec<String> = [Level::Good, Level::Fair, Level::Poor].into_iter().filter_map(of).collect();
-        if !levels.is_empty() {
-            text.push_str(&format!(" What to do: {}.", levels.join(", ")));
-        }
-        text
+    pub(crate) fn text(&self) -> (String, Option<String>) {
+        let mut why = self.why.iter();
+        let first = why.next().map_or_else(String::new, |why| format!(" {why}"));
+        let least =
+            self.least_ns.map(|ns| format!("It shows differences from {} on.", unbroken(&units::about(ns as f64))));
+        let rest: Vec<String> = why.cloned().chain(least).collect();
+        (format!("{}.{first}", self.level.word()), (!rest.is_empty()).then(|| rest.join(" ")))
     }
 
     fn lower(&mut self, level: Level, why: String) {
+        // What decides it comes first.
+        let place = if level > self.level { 0 } else { self.why.len() };
         self.level = self.level.max(level);
-        self.why.push(why);
+        self.why.insert(place, why);
     }
 }
 
+/// Processes that are named: two lines of a terminal.
+const BUSIEST: usize = 2;
 /// With fewer samples not even a median has an interval.
 const FEW: u64 = 6;
 
@@ -210,7 +195,7 @@ fn who(run: &Run) -> String {
         let text = format!("{} (pid {}) {}", sanitize(&process.name), process.pid, units::share(process.cpu_share));
         unbroken(&text)
     };
-    let all: Vec<String> = run.disturbance.busiest.iter().map(one).collect();
+    let all: Vec<String> = run.disturbance.busiest.iter().take(BUSIEST).map(one).collect();
     if all.is_empty() { String::new() } else { format!(": {}", all.join(", ")) }
 }
 

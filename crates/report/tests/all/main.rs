@@ -28,6 +28,7 @@ mod power;
 mod ramp;
 mod records;
 mod saved_forms;
+mod screens;
 mod text;
 mod trials;
 mod verdict;

@@ -46,7 +46,7 @@ fn late(subject: &str, median: i64, tail: i64) -> Series {
     }
 }
 
-fn change(series: &mut Series, with: impl FnOnce(&mut pace::Metrics)) {
+pub(crate) fn change(series: &mut Series, with: impl FnOnce(&mut pace::Metrics)) {
     let Experiment::Pace(typed) = &mut series.experiment else { panic!("no pace") };
     with(&mut typed.metrics);
 }
@@ -62,7 +62,7 @@ fn slow(subject: &str, rate: f64) -> Series {
     series
 }
 
-fn paced(series: Vec<Series>) -> Run {
+pub(crate) fn paced(series: Vec<Series>) -> Run {
     Run { series, ..run(&["punctual", "pace"], vec![found(FOUND, 50_000)], &[]) }
 }
 
@@ -70,7 +70,7 @@ fn answer(run: &Run) -> String {
     Verdict::of(run).answer.join(" ").replace('\u{a0}', " ")
 }
 
-fn usual() -> Vec<Series> {
+pub(crate) fn usual() -> Vec<Series> {
     vec![
         late("clock_nanosleep_abs", 70_000, 300_000),
         late("spin", 4_000, 54_000),

@@ -23,7 +23,7 @@ fn series(experiment: Experiment, subject: &str, quantity: Quantity, median: i64
 }
 
 /// A method alone.
-fn alone(subject: &str, ns: i64, observed: &str) -> Series {
+pub(crate) fn alone(subject: &str, ns: i64, observed: &str) -> Series {
     let metrics = yielding::Metrics {
         bare_ns: Some(ns as f64),
         bare_cpu_ns: Some(ns as f64 * 0.75),
@@ -37,7 +37,7 @@ fn alone(subject: &str, ns: i64, observed: &str) -> Series {
 }
 
 /// A method with a competitor: its calls and, where it yields, those that did.
-fn against(
+pub(crate) fn against(
     subject: &str,
     (policy, rank): (&str, Rank),
     shares: (f64, f64),
@@ -77,11 +77,11 @@ fn against(
     std::iter::once(calls).chain(away).collect()
 }
 
-fn yield_run(command: &[&str], series: Vec<Series>) -> Run {
+pub(crate) fn yield_run(command: &[&str], series: Vec<Series>) -> Run {
     Run { series, ..run(command, vec![set("SCHED_OTHER", "other", None, 50_000)], &[]) }
 }
 
-fn usual() -> Vec<Series> {
+pub(crate) fn usual() -> Vec<Series> {
     let mut all = vec![
         alone("sched_yield", 400, "sched_yield"),
         alone("usleep0", 70_000, "clock_nanosleep"),
@@ -149,6 +149,7 @@ fn advice_follows_the_goal() {
         [
             "To let others run: sched_yield. A competitor gets 100\u{a0}% of the CPU time of both; with usleep0, 81\u{a0}%.",
             "To be back soon: usleep0 or nanosleep0. Away for 63.0\u{a0}µs at p50 with a competitor; with sched_yield, 4.00\u{a0}ms.",
+            "A call alone on its CPU, in a loop of such calls, takes 400\u{a0}ns with sched_yield and 70.0\u{a0}µs with usleep0.",
         ]
     );
     let text: Vec<String> = verdict.advice.iter().map(|advice| advice.text()).collect();
@@ -205,8 +206,9 @@ fn a_sleep_that_gives_up_no_cpu_is_advised_for_nothing() {
         verdict.answer,
         [
             "To let others run: sched_yield. A competitor gets 97\u{a0}% of the CPU time of both.",
-            "usleep0 does not yield here: it slept in 0.2\u{a0}% of the calls. A competitor ran in 0.2\u{a0}% of them and got 50\u{a0}% of the CPU.",
             "To be back soon: only sched_yield yields. Away for 1.50\u{a0}ms at p50 with a competitor.",
+            "usleep0 does not yield here: it slept in 0.2\u{a0}% of the calls. A competitor ran in 0.2\u{a0}% of them and got 50\u{a0}% of the CPU.",
+            "A call alone on its CPU, in a loop of such calls, takes 400\u{a0}ns with sched_yield and 420\u{a0}ns with usleep0.",
         ]
     );
     let words = |series| {
@@ -280,7 +282,7 @@ fn nothing_is_advised_below_the_scatter_or_untested() {
     let verdict = Verdict::of(&unknown);
     assert!(verdict.advice.is_empty() && !verdict.tried.is_empty(), "{verdict:?}");
     assert!(verdict.tried.iter().all(|advice| advice.standing == Standing::NotTested), "{verdict:?}");
-    assert!(verdict.answer.iter().all(|sentence| sentence.contains("not tested")), "{:?}", verdict.answer);
+    assert!(verdict.answer.iter().take(2).all(|sentence| sentence.contains("not tested")), "{:?}", verdict.answer);
     // Where nothing was measured of it, nothing is said.
     let run = yield_run(&["punctual", "checkup"], vec![alone("pause", 20, "none")]);
     assert!(!shown(&run, &Style::default()).contains("What to do"));

@@ -110,7 +110,7 @@ impl ObserveArgs {
             no_keep: self.no_keep,
             no_wait: false,
             without_tables: false,
-            first_screen: !self.full,
+            full: self.full,
             tables_on_stderr: true,
             output: self.tables.clone(),
             trace: None,

@@ -46,9 +46,6 @@ pub(crate) struct WhyArgs {
         value_parser = values::positive_duration
     )]
     pub(crate) durations: Vec<Duration>,
-    /// Print all tables, not only the first screen
-    #[arg(long)]
-    pub(crate) full: bool,
     /// Write all tables to FILE, instead of the first screen to the terminal
     #[arg(long = "output", short = 'o', value_name = "FILE", conflicts_with = "full")]
     pub(crate) tables: Option<Target>,
@@ -77,7 +74,6 @@ impl WhyArgs {
     /// Where the results go.
     pub(crate) fn outputs(&self) -> OutputArgs {
         OutputArgs {
-            first_screen: !self.full,
             tables_on_stderr: !self.program.is_empty(),
             output: self.tables.clone(),
             trace: self.trace.clone(),

@@ -12,7 +12,16 @@ use crate::export::text::style::paragraph;
 
 /// A section. `dropped`: the columns that the previous table had no room for; they are not named twice.
 pub(super) fn section(section: &Section, dropped: &mut Vec<String>, style: &Style) -> String {
-    let body: String = section.blocks.iter().map(|content| block(content, dropped, style)).collect();
+    laid_out(section, dropped, (style, true))
+}
+
+/// The same without a word on columns that find no room: what precedes a first screen's other tables says where they are.
+pub(super) fn of_first_screen(section: &Section, style: &Style) -> String {
+    laid_out(section, &mut Vec::new(), (style, false))
+}
+
+fn laid_out(section: &Section, dropped: &mut Vec<String>, (style, names_hidden): (&Style, bool)) -> String {
+    let body: String = section.blocks.iter().map(|content| block(content, dropped, (style, names_hidden))).collect();
     let is_elsewhere = |content: &Block| matches!(content, Block::Album(_) | Block::Notices(_));
     if body.is_empty() && section.blocks.iter().any(is_elsewhere) {
         return String::new();
@@ -34,12 +43,12 @@ fn heading(line: &str, style: &Style) -> String {
     textwrap::wrap(&line, options).iter().map(ended).collect()
 }
 
-fn block(block: &Block, dropped: &mut Vec<String>, style: &Style) -> String {
+fn block(block: &Block, dropped: &mut Vec<String>, (style, names_hidden): (&Style, bool)) -> String {
     match block {
         Block::Table(content) => {
             let rendered = content.render(style);
             let mut text = rendered.text;
-            if !rendered.dropped.is_empty() && rendered.dropped != *dropped {
+            if names_hidden && !rendered.dropped.is_empty() && rendered.dropped != *dropped {
                 let names: Vec<String> = rendered.dropped.iter().map(|name| unbroken(name)).collect();
                 let note = format!("Columns hidden at this width: {}.", names.join(", "));
                 text.push_str(&paragraph(&note, "  ", "  ", Paint::Faint, style));

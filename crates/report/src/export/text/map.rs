@@ -54,7 +54,7 @@ fn with_figures(cpus: &[&str], at: At<'_>, style: &Style) -> Table {
     rows.extend(cpus.iter().enumerate().map(|(from, cpu)| {
         Row::plain(std::iter::once(name(cpu)).chain((0..cpus.len()).map(|to| cell(at(from, to)))).collect())
     }));
-    Table { columns, rows }
+    Table { columns, rows, ranking: None }
 }
 
 fn with_shades(cpus: &[&str], at: At<'_>, style: &Style) -> Table {
@@ -71,7 +71,7 @@ fn with_shades(cpus: &[&str], at: At<'_>, style: &Style) -> Table {
             Row::plain(vec![format!("CPU {cpu}"), line])
         }));
     }
-    Table { columns, rows }
+    Table { columns, rows, ranking: None }
 }
 
 /// The darker, the more.

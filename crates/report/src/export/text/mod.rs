@@ -6,12 +6,13 @@ mod blocks;
 mod chart;
 pub mod list;
 mod map;
+mod screen;
 mod style;
 mod table;
 
 use std::io::Write;
 
-use crate::document::{Block, Document, Level, Paint, Phrase, Row, Section};
+use crate::document::{Block, Document, Level, Paint, Phrase, Section};
 use crate::export::exporter::{Error, Exporter, Reported};
 use style::paragraph;
 
@@ -57,43 +58,25 @@ fn source(document: &Document) -> Option<Section> {
     (!text.is_empty()).then(|| Section::default().with(Block::Paragraph(text)))
 }
 
-/// The first screen as text, in at most `rows` lines where possible. It leaves out advice from the end, then rows of
-/// the last table.
+/// The first screen as text, in at most `rows` lines where possible ([`screen`]).
 #[must_use]
 pub fn head(document: &Document, style: &Style, rows: usize) -> String {
-    /// Fewest rows of a table that is cut.
-    const LEAST: usize = 3;
-    let mut head = document.head.clone();
-    loop {
-        let text = sections(&head, style);
-        if text.lines().count() <= rows {
-            return text;
-        }
-        let mut blocks: Vec<&mut Block> = head.iter_mut().flat_map(|section| &mut section.blocks).collect();
-        let items = blocks.iter_mut().find_map(|block| match block {
-            Block::Numbered(items) if items.len() > 1 => Some(items),
-            _ => None,
-        });
-        if let Some(items) = items {
-            items.pop();
-            continue;
-        }
-        let table = blocks.into_iter().rev().find_map(|block| match block {
-            Block::Table(table) if table.rows.len() > LEAST => Some(table),
-            _ => None,
-        });
-        match table {
-            Some(table) => {
-                table.rows.pop();
-                // A line that heads no row says nothing.
-                while let Some(Row::Label(_)) = table.rows.last() {
-                    table.rows.pop();
-                }
-            }
-            None => return text,
-        }
-    }
+    screen::fitted(document, style, rows)
 }
+
+/// The same while more is measured: what further rounds may change is marked.
+#[must_use]
+pub fn unfinished(document: &Document, style: &Style, rows: usize) -> String {
+    let mut head = document.clone();
+    head.head.iter_mut().for_each(Section::mark_undecided);
+    if let Some(last) = head.head.last_mut() {
+        last.blocks.push(Block::Paragraph(MARKED.to_owned()));
+    }
+    screen::fitted(&head, style, rows)
+}
+
+/// What the mark means.
+const MARKED: &str = "Measuring goes on. ? marks what it may still change. Ctrl-C ends it and keeps what is here.";
 
 /// Sections as text, with an empty line between them and one line end at the end.
 #[must_use]

@@ -60,6 +60,11 @@ impl Table {
             }
             text.push('\n');
         }
+        if let Some(rest) = self.rest() {
+            let line =
+                cut(&format!("{:INDENT$}{}", "", style.spelled(&rest)).replace('\u{a0}', " "), style.columns(), style);
+            text.push_str(&format!("{}\n", style.paint(Paint::Faint, &line)));
+        }
         Rendered { text, dropped }
     }
 
@@ -75,7 +80,8 @@ impl Table {
             over: style.spelled(&column.over).into_owned(),
             ..column.clone()
         };
-        Self { columns: self.columns.iter().map(column).collect(), rows: self.rows.iter().map(row).collect() }
+        let rows = self.rows.iter().map(row).collect();
+        Self { columns: self.columns.iter().map(column).collect(), rows, ranking: self.ranking.clone() }
     }
 
     fn full_heading(&self, column: usize) -> String {
@@ -189,6 +195,7 @@ mod tests {
                 Row::Cells(vec![name.into(), "41 ns".into(), "[40 42]".into(), "1.20 ms".into()], Paint::Plain),
                 Row::Label("rounds to 1 ms".into()),
             ],
+            ranking: None,
         }
     }
 

@@ -10,6 +10,7 @@ use crate::document::{Block, Columns, Note, Paint, Row, Section};
 use crate::evidence::maxima::{MIN_ROUNDS, Maxima};
 use crate::evidence::{Effect, Outcome};
 use crate::family::ipc::matters::{Comparison, Dimension, comparisons};
+use crate::family::ipc::screen::Field;
 use crate::family::ipc::traffic::{Message, brief, bytes, place};
 use crate::family::shared::{ALWAYS, measured};
 use crate::format::{grouped, sentence, spoken, unbroken, units};
@@ -22,10 +23,15 @@ pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     if series.len() < run.series.len() {
         return Answer::of(short(&all).into_iter().collect());
     }
-    if all.is_empty() {
-        return Answer::of(alone(&messages).into_iter().collect());
+    let field = Field::new(&messages);
+    let (mut said, named): (Vec<String>, Vec<Option<String>>) =
+        field.iter().flat_map(|field| field.sentences(run)).unzip();
+    said.extend(questions(&all).iter().flat_map(|question| sentences(run, question)));
+    if all.is_empty() && named.is_empty() {
+        said.extend(alone(&messages));
     }
-    Answer::of(questions(&all).iter().flat_map(|question| sentences(run, question)).collect())
+    let table = field.map(|field| field.table(named.into_iter().flatten().collect()));
+    Answer { table, ..Answer::of(said) }
 }
 
 /// Where there is one alone: `A message of 64 B by pipe takes 6.16 µs at p50 (there and back, one CPU).`

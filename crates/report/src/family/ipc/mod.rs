@@ -3,13 +3,14 @@
 
 mod answer;
 mod matters;
+mod screen;
 mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::family::ipc::traffic::{Message, Traffic, brief, bytes, megabytes, pair, place};
+use crate::family::ipc::traffic::{Message, Traffic, Used, brief, bytes, megabytes, pair, place, used};
 use punctual_record::experiment::ipc::{Block as MessageBlock, Metrics, Mode, Receive};
-use punctual_record::{Experiment, Quantity, Run, Series};
+use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Column, Columns, Note, Paint, Row, Section};
 use crate::family::shared::{ALWAYS, Family, absent_note, interval_note, measured};
@@ -151,17 +152,6 @@ fn rows<'a>(traffic: &Traffic, series: &[Message<'a>], columns: &Columns<'_, Mes
 fn faults(metrics: &Metrics) -> u64 {
     let all = [metrics.lost, metrics.duplicates, metrics.torn, metrics.reordered];
     all.into_iter().flatten().fold(0, u64::saturating_add)
-}
-
-/// What one of the two processes used per message: CPU time, switches of its own, forced ones.
-type Used = (Option<f64>, Option<f64>, Option<f64>);
-
-/// Of the sender and of the receiver. The process that measures receives; in ping-pong it begins.
-fn used(series: &Message<'_>) -> (Used, Used) {
-    let mine = (series.cpu_ns_per_op, series.voluntary_switches_per_op, series.involuntary_switches_per_op);
-    let metrics = series.metrics;
-    let theirs = (metrics.peer_cpu_ns, metrics.peer_voluntary_switches, metrics.peer_involuntary_switches);
-    if series.quantity == Quantity::RoundTrip { (mine, theirs) } else { (theirs, mine) }
 }
 
 /// The columns of a table of these series, without those that say nothing of them.

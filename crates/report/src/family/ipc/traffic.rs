@@ -4,7 +4,7 @@
 //! rounds.
 
 use punctual_record::experiment::ipc::{Metrics, Mode, Parameters, Placement, Receive};
-use punctual_record::{Run, Series};
+use punctual_record::{Quantity, Run, Series};
 
 use crate::document::{Block, Item, Section};
 use crate::evidence::rounds::{Pair, test};
@@ -14,6 +14,17 @@ use crate::format::naming::under;
 use crate::format::{grouped, listed, spoken, unbroken, units};
 
 pub(super) type Message<'a> = Measured<'a, Parameters, Metrics>;
+
+/// What one of the two processes used per message: CPU time, switches of its own, forced ones.
+pub(super) type Used = (Option<f64>, Option<f64>, Option<f64>);
+
+/// Of the sender and of the receiver. The process that measures receives; in ping-pong it begins.
+pub(super) fn used(series: &Message<'_>) -> (Used, Used) {
+    let mine = (series.cpu_ns_per_op, series.voluntary_switches_per_op, series.involuntary_switches_per_op);
+    let metrics = series.metrics;
+    let theirs = (metrics.peer_cpu_ns, metrics.peer_voluntary_switches, metrics.peer_involuntary_switches);
+    if series.quantity == Quantity::RoundTrip { (mine, theirs) } else { (theirs, mine) }
+}
 
 /// What a table is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -208,7 +219,7 @@ pub(super) fn sections(run: &Run, series: &[Message<'_>]) -> Vec<Section> {
         for Finding { text, best } in findings {
             let code = best.and_then(|best| best.about.call.as_deref()).filter(|call| !calls.contains(call));
             calls.extend(code);
-            said.push((heading.clone(), Item { text, code: code.map(str::to_owned) }));
+            said.push((heading.clone(), Item { text, code: code.map(str::to_owned), ..Item::default() }));
         }
     }
     let refs: Vec<&(String, Item)> = said.iter().collect();
@@ -219,7 +230,7 @@ pub(super) fn sections(run: &Run, series: &[Message<'_>]) -> Vec<Section> {
 }
 
 /// Of traffic whose latency is not time in a queue.
-fn lists<'a>(contest: &Contest<'a>) -> [Vec<Message<'a>>; 3] {
+pub(super) fn lists<'a>(contest: &Contest<'a>) -> [Vec<Message<'a>>; 3] {
     if contest.common.mode == Mode::Saturated {
         return Default::default();
     }

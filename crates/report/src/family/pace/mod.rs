@@ -8,7 +8,9 @@ use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section, Table};
 use crate::family::figures::Figures;
-use crate::family::pace::words::{Paced, Task, ceiling, clocks_differ, drift, kept, long_run, task, usual_rate};
+use crate::family::pace::words::{
+    Paced, Task, ceiling, clocks_differ, drift, kept, long_run, median_rate, task, usual_rate,
+};
 use crate::family::shared::{ALWAYS, Family, measured};
 use crate::family::wait::conditions;
 use crate::format::{grouped, sanitize, unbroken, units};
@@ -51,7 +53,7 @@ fn kept_section(run: &Run, (rate, to): &Task, series: &[Paced<'_>]) -> Section {
     let mut section = Section::new(heading)
         .with(Block::Table(kept_columns(series).of(&rows)))
         .with(Block::Legend(kept_legend(&rows)));
-    let said: Vec<String> = kept(run, rate, &rows).into_iter().chain(long_run(&rows)).collect();
+    let said: Vec<String> = kept(run, rate, &rows).into_iter().map(|(text, _)| text).chain(long_run(&rows)).collect();
     if !said.is_empty() {
         section.blocks.push(Block::Paragraph(said.join(" ")));
     }
@@ -158,19 +160,24 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) ->
         .collect();
     let Some((_, rows)) = grouped(&late, task).into_iter().next() else { return Answer::default() };
     let rate = rows[0].parameters.rate_per_second;
-    let sentences = kept(run, rate, &rows).into_iter().chain(ceiling(rate, &rows)).collect();
-    Answer { table: Some(table(&rows)), ..Answer::of(sentences) }
+    let (mut sentences, named): (Vec<String>, Vec<Option<String>>) = kept(run, rate, &rows).into_iter().unzip();
+    sentences.extend(ceiling(rate, &rows));
+    let table = table(&rows).ranked("p99", named.into_iter().flatten().collect());
+    Answer { table: Some(table), ..Answer::of(sentences) }
 }
 
+/// The least late at p99 first.
 fn table(rows: &[Paced<'_>]) -> Table {
+    let mut rows = rows.to_vec();
+    rows.sort_by_key(|s| s.summary.p99.unwrap_or(i64::MAX));
     Columns::new()
-        .left("method", ALWAYS, |s: &Paced<'_>| s.subject.clone())
-        .left("conditions", 95, |s| s.conditions.clone())
-        .known("a second", ALWAYS, |s| s.metrics.rate_reached, units::rate)
+        .left("method", ALWAYS, |s: &Paced<'_>| words::name(s))
+        .known("a second", ALWAYS, |s| median_rate(s), units::rate)
         .ns("late p50", ALWAYS, |s| s.summary.p50)
         .ns("p99", ALWAYS, |s| s.summary.p99)
         .share("CPU", 90, |s| s.cpu_share)
-        .of(rows)
+        .known("of asked", 80, |s| s.metrics.rate_share, |share| format!("{:.2} %", share * 100.0))
+        .of(&rows)
 }
 
 // The remedies for uneven departures: absolute deadlines, the library's pacer, spinning, the kernel, other conditions.

@@ -52,12 +52,12 @@ fn say(s: &Series) -> String {
     format!("{} ({late}{cpu})", name(s))
 }
 
-/// Which method keeps the rate best, which is cheapest, and which is slowest.
-pub(super) fn kept(run: &Run, rate: f64, rows: &[Paced<'_>]) -> Vec<String> {
+/// Which method keeps the rate best, which is cheapest, and which is slowest; each with the method that it names.
+pub(super) fn kept(run: &Run, rate: f64, rows: &[Paced<'_>]) -> Vec<(String, Option<String>)> {
     let held: Vec<Paced<'_>> = rows.iter().filter(|s| holds(s)).copied().collect();
     let mut sentences = Vec::new();
     if held.is_empty() && !rows.is_empty() {
-        sentences.push("No method held the rate within 1 %.".to_owned());
+        sentences.push(("No method held the rate within 1 %.".to_owned(), None));
     }
     let best = least_late(run, &held);
     let cheapest = held
@@ -65,18 +65,19 @@ pub(super) fn kept(run: &Run, rate: f64, rows: &[Paced<'_>]) -> Vec<String> {
         .filter(|s| s.cpu_share.is_some())
         .min_by(|a, b| f64::total_cmp(&a.cpu_share.unwrap_or(2.0), &b.cpu_share.unwrap_or(2.0)));
     let known = best.as_ref().map(|(_, names)| names.clone()).unwrap_or_default();
-    sentences.extend(best.map(|(text, _)| text));
+    sentences.extend(best.map(|(text, names)| (text, names.into_iter().next())));
     if let Some(cheapest) = cheapest.filter(|c| held.len() > 1 && known.first() != Some(&name(c))) {
-        sentences.push(format!("Cheapest of them: {}.", say(cheapest)));
+        sentences.push((format!("Cheapest of them: {}.", say(cheapest)), Some(name(cheapest))));
     }
-    let slowest = rows.iter().filter_map(|s| Some((s.metrics.rate_reached?, s))).min_by(|a, b| a.0.total_cmp(&b.0));
+    let slowest = rows.iter().filter_map(|s| Some((median_rate(s)?, s))).min_by(|a, b| a.0.total_cmp(&b.0));
     if let Some((reached, series)) = slowest.filter(|(reached, _)| *reached < rate * 0.99) {
-        sentences.push(format!(
+        let text = format!(
             "Slowest: {}, with {} of {} a second.",
             name(series),
             unbroken(&units::rate(reached)),
             unbroken(&units::rate(rate))
-        ));
+        );
+        sentences.push((text, Some(name(series))));
     }
     sentences
 }
@@ -151,11 +152,16 @@ pub(super) fn long_run(rows: &[Paced<'_>]) -> Vec<String> {
     sentences
 }
 
+/// The rate of the median trial.
+pub(super) fn median_rate(s: &Paced<'_>) -> Option<f64> {
+    s.metrics.rate_p50.or(s.metrics.rate_reached)
+}
+
 /// The rate of the median trial with its interval: `12 100 [12 050 12 140]`.
 pub(super) fn usual_rate(s: &Paced<'_>) -> Option<String> {
     // Below ten a second decimals matter.
     let shown = |rate: f64| units::rate(if rate < 10.0 { rate } else { rate.round() });
-    let reached = s.metrics.rate_p50.or(s.metrics.rate_reached)?;
+    let reached = median_rate(s)?;
     let between = s.metrics.rate_p50_low.zip(s.metrics.rate_p50_high);
     let between = between.map_or(String::new(), |(low, high)| format!(" [{} {}]", shown(low), shown(high)));
     Some(unbroken(&format!("{}{between}", shown(reached))))

@@ -86,6 +86,23 @@ fn table(judged: &[Judged<'_>]) -> Table {
         .of(judged)
 }
 
+/// The table of a first screen: the fastest governor first.
+fn screen(all: &[Judged<'_>]) -> Option<Table> {
+    let mut sorted: Vec<&Judged<'_>> = all.iter().collect();
+    sorted.sort_by_key(|judgement| judgement.ramp.summary.p50.unwrap_or(i64::MAX));
+    let speeds_up = speeds_up(all);
+    let table = Columns::new()
+        .left("governor", ALWAYS, |judgement: &&Judged<'_>| judgement.ramp.subject.clone())
+        .ns("first loop", ALWAYS, |judgement| judgement.ramp.metrics.first_ns)
+        .ns("last loop", ALWAYS, |judgement| judgement.ramp.metrics.final_ns)
+        .ns("p50", ALWAYS, |judgement| judgement.ramp.summary.p50)
+        .ns("max", 50, |judgement| judgement.ramp.summary.max)
+        .when(speeds_up, |columns| columns.ns("to full speed", 80, |judgement| judgement.to_full_speed_ns()))
+        .of(&sorted);
+    let named = sorted.iter().filter(|its| its.shows_a_change()).map(|its| its.ramp.subject.clone()).collect();
+    (!sorted.is_empty()).then(|| table.ranked("p50", named))
+}
+
 fn loops(judgement: &Judged<'_>) -> Loops {
     Loops {
         name: judgement.ramp.subject.clone(),
@@ -190,10 +207,11 @@ pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let all = judged(run, series);
     let mut sentences: Vec<String> = all.iter().filter_map(slow_start).collect();
     sentences.extend(all.iter().filter_map(slower));
-    if !run.is_checkup() {
-        sentences.extend(unshown(&all));
+    if run.is_checkup() {
+        return Answer::of(sentences);
     }
-    Answer::of(sentences)
+    sentences.extend(unshown(&all));
+    Answer { table: screen(&all), ..Answer::of(sentences) }
 }
 
 /// `ondemand: full speed after 12.3 ms of work. The first loops take 1.40 ms, all loops 750 µs (p50).`

@@ -11,11 +11,11 @@ use crate::document::{Album, Column, Paint, Row, Table};
 use crate::evidence::noise::MIN_ROUNDS;
 use crate::evidence::rounds::{Pair, test};
 use crate::evidence::{self, Effect, Outcome, scatter};
-use crate::family::figures::levers;
 use crate::family::figures::{self, Figure, Figures, best, by_asked};
+use crate::family::figures::{SLEEPER, levers};
 use crate::family::wait::interrupted;
-use crate::format::naming::{AS_FOUND, SLEEPING_CALLS, under};
-use crate::format::{distinct, listed, spoken, unbroken, units};
+use crate::format::naming::{AS_FOUND, under};
+use crate::format::{listed, spoken, unbroken, units};
 use crate::pictures::dots::{self, Dot, Panel};
 use crate::verdict::{Advice, Answer, Standing};
 
@@ -38,11 +38,17 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], own: &[&Advice]) 
         });
     };
     let mut sentences: Vec<String> = lateness(run, first, own).into_iter().collect();
+    let mut named: Vec<&Figure<'_>> = first.reference().into_iter().collect();
     if !run.is_checkup() {
+        let sleeping = least_late(run, first);
+        let any = at_any_price(run, first);
+        for (text, row) in sleeping.into_iter().chain(any) {
+            sentences.push(text);
+            named.extend(row);
+        }
         sentences.extend(policies(run, &all));
-        sentences.extend(least_late(run, first));
     }
-    Answer { sentences, table: table(run, &all, own), picture: picture(&all, own) }
+    Answer { sentences, table: table(run, &all, (own, &named)), picture: picture(&all, own) }
 }
 
 /// `A sleep of 100 µs ends 80 µs late here (p99 120 µs); 52 µs of it is timer slack.`, from waits that are compared. A check-up takes the causes of
@@ -104,17 +110,19 @@ fn policies(run: &Run, all: &[Figures<'_>]) -> Vec<String> {
     policies.truncate(POLICIES);
     let pairs = policies.iter().flat_map(|(_, cases)| cases).map(|(_, pair)| *pair);
     let mut effects = tested(run, pairs).into_iter();
-    let sentence = |(name, cases): &Policy<'_>| {
-        let parts: Vec<String> = cases
-            .iter()
-            .map(|(asked, _)| {
-                let effect = effects.next().map_or_else(|| "not tested".to_owned(), |effect| in_words(&effect));
-                format!("{effect} at {}", spoken::exact(*asked))
-            })
-            .collect();
-        format!("{name}: {}.", parts.join(", "))
+    let mut sentence = |(name, cases): &Policy<'_>| {
+        let outcome = |(asked, _): &(i64, _)| {
+            let effect = effects.next().map_or_else(|| "not tested".to_owned(), |effect| in_words(&effect));
+            (effect, spoken::exact(*asked))
+        };
+        let outcomes: Vec<(String, String)> = cases.iter().map(outcome).collect();
+        let alike = outcomes.chunk_by(|(one, _), (other, _)| one == other).map(|alike| {
+            let cases: Vec<String> = alike.iter().map(|(_, case)| case.clone()).collect();
+            format!("{} at {}", alike[0].0, listed(&cases, usize::MAX))
+        });
+        format!("{name}: {}.", alike.collect::<Vec<_>>().join(", "))
     };
-    policies.iter().map(sentence).collect()
+    policies.iter().map(&mut sentence).collect()
 }
 
 fn in_words(effect: &Effect) -> String {
@@ -128,7 +136,7 @@ fn in_words(effect: &Effect) -> String {
 
 /// The least late of all that sleep, under whatever conditions, with its price. It is tested by rounds against the
 /// call that programs use most.
-fn least_late(run: &Run, figures: &Figures<'_>) -> Option<String> {
+fn least_late<'f, 'a>(run: &Run, figures: &'f Figures<'a>) -> Option<(String, Option<&'f Figure<'a>>)> {
     let from = figures.reference()?;
     // Under refused conditions a call is the same as without them.
     let granted = |row: &&Figure<'_>| row.set.is_none_or(|set| set.refused.is_empty());
@@ -139,7 +147,8 @@ fn least_late(run: &Run, figures: &Figures<'_>) -> Option<String> {
     let earlier = others.iter().zip(&effects).filter(|(_, effect)| effect.better().is_some());
     let Some((best, effect)) = earlier.min_by_key(|(row, _)| row.p50) else {
         let any = effects.iter().any(|effect| effect.outcome != Outcome::NotTested);
-        return any.then(|| format!("Of those that sleep, none is shown to end earlier than {}.", name(figures, from)));
+        let none = format!("Of those that sleep, none is shown to end earlier than {}.", name(figures, from));
+        return any.then_some((none, None));
     };
     let p99 = best.p99.map_or(String::new(), |p99| format!(" (p99 {})", spoken::duration(p99)));
     let gain = spoken::duration(effect.better()?.ns);
@@ -152,9 +161,27 @@ fn least_late(run: &Run, figures: &Figures<'_>) -> Option<String> {
     let effects = tested(run, rivals.iter().map(|row| [best.series, row.series]));
     let equal: Vec<String> = rivals.iter().zip(effects).filter_map(equal).collect();
     if !equal.is_empty() {
-        text.push_str(&format!(" No difference shown from {}.", listed(&equal, NAMES)));
+        text.push_str(&format!(
+            " No difference shown from {}.",
+            listed(&equal, if figures.many_conditions { 2 } else { NAMES })
+        ));
     }
-    Some(text)
+    Some((text, Some(*best)))
+}
+
+/// The least late of all, where it is one that does not sleep: it is shown to end earlier than the call that programs use most.
+fn at_any_price<'f, 'a>(run: &Run, figures: &'f Figures<'a>) -> Option<(String, Option<&'f Figure<'a>>)> {
+    let from = figures.reference()?;
+    let granted = |row: &&Figure<'_>| row.set.is_none_or(|set| set.refused.is_empty());
+    let best = best(figures.exact().filter(granted))?;
+    if best.sleeps() == Some(true) && best.slept() {
+        return None;
+    }
+    tested(run, std::iter::once([from.series, best.series])).first()?.better()?;
+    let p99 = best.p99.map_or(String::new(), |p99| format!(" (p99 {})", spoken::duration(p99)));
+    let cpu = best.cpu_share.map_or(String::new(), |share| format!(", for {} of a CPU", spoken::share(share)));
+    let late = spoken::duration(best.p50?);
+    Some((format!("Least late at any price: {}, {late}{p99}{cpu}.", name(figures, best)), Some(best)))
 }
 
 /// What each change does to p50.
@@ -185,38 +212,75 @@ fn price(from: &Figure<'_>, to: &Figure<'_>) -> String {
     if needs.is_empty() { String::new() } else { format!(" It needs {}.", listed(&needs, usize::MAX)) }
 }
 
-/// Most durations side by side: three columns each fit into 80 characters twice.
-const DURATIONS: usize = 2;
-/// Most calls and conditions.
-const ROWS: usize = 8;
+/// Most durations side by side.
+const DURATIONS: usize = 3;
+/// Characters of a name that leave room for two figures of three durations in 80 columns.
+const BESIDE_THREE: usize = 24;
+/// The same for three figures of two durations.
+const BESIDE_TWO_WITH_CPU: usize = 28;
 
 /// A row by its name, its method and its conditions.
 type Key<'f> = (String, &'f str, &'f str);
 
-/// The table; nothing where no wait as long as asked has a median.
-pub(super) fn table(run: &Run, all: &[Figures<'_>], own: &[&Advice]) -> Option<Table> {
+/// The table; nothing where no wait as long as asked has a median. The rows that sentences name are in it.
+pub(super) fn table(run: &Run, all: &[Figures<'_>], (own, named): (&[&Advice], &[&Figure<'_>])) -> Option<Table> {
     let base = |figures: &&Figures<'_>| figures.exact().any(|row| row.p50.is_some());
-    let shown: Vec<&Figures<'_>> = all.iter().filter(base).take(DURATIONS).collect();
-    let first = shown.first()?;
+    let shown = spread(all.iter().filter(base).collect(), DURATIONS);
+    let first = *shown.first()?;
     let mut keys = if run.is_checkup() { of_checkup(first, own)? } else { of_calls(first) };
-    keys.truncate(ROWS);
     let known: Vec<(&str, &str)> = keys.iter().map(|(_, subject, conditions)| (*subject, *conditions)).collect();
     keys.extend(
         awake(&shown, first).into_iter().filter(|(_, subject, conditions)| !known.contains(&(*subject, *conditions))),
     );
-    let error = !run.is_checkup()
-        && shown.len() == 1
-        && first.rows.iter().any(|row| row.series.quantity == Quantity::Overshoot);
+    if !run.is_checkup() {
+        let p50 =
+            |figures: &Figures<'_>, key: &Key<'_>| found(figures, key).and_then(|row| row.p50).unwrap_or(i64::MAX);
+        keys.sort_by_cached_key(|key| p50(first, key));
+    }
+    let relative = |row: &Figure<'_>| row.series.quantity == Quantity::Overshoot;
+    let widest = keys.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
+    let shown = if widest > BESIDE_THREE { spread(shown, 2) } else { shown };
+    let error = !run.is_checkup() && shown.len() == 1 && first.rows.iter().any(relative);
+    let cpu = shown.len() == 1 || (shown.len() == 2 && widest <= BESIDE_TWO_WITH_CPU);
     let mut columns = vec![Column::left("how late", Column::ALWAYS)];
     for figures in &shown {
         let over = format!("wait {}", units::exact(figures.asked_ns));
-        columns.extend(["p50", "p99", "CPU"].map(|heading| Column::right(heading, Column::ALWAYS).over(&over)));
+        columns.extend(["p50", "p99"].map(|heading| Column::right(heading, Column::ALWAYS).over(&over)));
+        columns.extend(cpu.then(|| Column::right("CPU", Column::ALWAYS).over(&over)));
         if error {
-            columns.extend(["elapsed", "error"].map(|heading| Column::right(heading, 1).over(&over)));
+            columns.extend(["elapsed", "error"].map(|heading| Column::right(heading, Column::ALWAYS).over(&over)));
         }
     }
-    let rows = keys.iter().map(|(name, subject, conditions)| row(&shown, name, (subject, conditions), error));
-    Some(Table { columns, rows: rows.collect() })
+    let rows = keys.iter().map(|key| row(&shown, key, (cpu, error)));
+    let table = Table { columns, rows: rows.collect(), ranking: None };
+    // A check-up has the row of its first advice, and the Sleeper's.
+    let first_advice = own.iter().find(|advice| advice.standing == Standing::Advised);
+    let stays = |(_, subject, conditions): &&Key<'_>| {
+        named.iter().any(|row| row.subject == *subject && row.conditions == *conditions)
+            || (run.is_checkup()
+                && (*subject == SLEEPER || first_advice.is_some_and(|advice| advice.is_about(conditions))))
+    };
+    let named = keys.iter().filter(stays).map(|(name, ..)| name.clone()).collect();
+    let p50 = |key: &Key<'_>| found(first, key).and_then(|row| row.p50);
+    let mut figures: Vec<_> = keys.iter().map(|key| (p50(key), key.0.clone())).collect();
+    figures.sort();
+    let figures = figures.into_iter().map(|(p50, name)| (name, units::known(p50))).collect();
+    Some(table.ranked_by("p50", figures, named))
+}
+
+/// The figures of a row.
+fn found<'f, 'a>(figures: &'f Figures<'a>, (_, subject, conditions): &Key<'_>) -> Option<&'f Figure<'a>> {
+    figures.exact().find(|row| row.subject == *subject && row.conditions == *conditions)
+}
+
+/// Where there are too many durations: the shortest, one in the middle, the longest.
+fn spread<'f, 'a>(all: Vec<&'f Figures<'a>>, most: usize) -> Vec<&'f Figures<'a>> {
+    match all.as_slice() {
+        [first, .., last] if all.len() > most => {
+            [*first].into_iter().chain((most > 2).then(|| all[all.len() / 2])).chain([*last]).collect()
+        }
+        _ => all,
+    }
 }
 
 /// The reference, and its other conditions where they are advised.
@@ -233,31 +297,17 @@ fn of_checkup<'f>(first: &'f Figures<'_>, own: &[&Advice]) -> Option<Vec<Key<'f>
     Some(keys)
 }
 
-/// The calls that sleep, those that programs use most first, each under all conditions.
+/// The calls that sleep, each under all conditions.
 fn of_calls<'f>(first: &'f Figures<'_>) -> Vec<Key<'f>> {
-    let known = |subject: &str| SLEEPING_CALLS.iter().position(|name| *name == subject).unwrap_or(usize::MAX);
-    let least = |subject: &str| {
-        first.exact().filter(|row| row.subject == subject).filter_map(|row| row.series.summary.p50).min()
+    let key = |row: &'f Figure<'_>| {
+        let name = match first.many_conditions {
+            false if row.subject == SLEEPER => "punctual::Sleeper (hybrid)".to_owned(),
+            false => row.subject.clone(),
+            true => format!("{}, {}", row.subject, row.conditions),
+        };
+        (name, row.subject.as_str(), row.conditions.as_str())
     };
-    let mut calls = distinct(first.exact().filter(|row| row.sleeps() != Some(false)).map(|row| row.subject.as_str()));
-    calls.sort_by_key(|subject| (known(subject), least(subject)));
-    let mut keys = Vec::new();
-    for subject in calls {
-        let measured = || first.exact().filter(move |row| row.subject == subject);
-        let base = measured().find(|row| row.conditions == first.base);
-        let others = measured().filter(|row| row.conditions != first.base);
-        for row in base.into_iter().chain(others) {
-            let follows = keys.last().is_some_and(|(_, before, _): &Key<'_>| *before == subject);
-            let name = match (first.many_conditions, follows) {
-                (false, _) if row.subject == "hybrid" => "punctual::Sleeper (hybrid)".to_owned(),
-                (false, _) => row.subject.clone(),
-                (true, false) => format!("{}, {}", row.subject, row.conditions),
-                (true, true) => format!("... {}", row.conditions),
-            };
-            keys.push((name, subject, &row.conditions));
-        }
-    }
-    keys
+    first.exact().filter(|row| row.sleeps() != Some(false)).map(key).collect()
 }
 
 /// The library's sleeper and the best way to spin, under the base conditions.
@@ -266,27 +316,28 @@ fn awake<'f>(shown: &[&'f Figures<'_>], first: &'f Figures<'_>) -> Vec<Key<'f>> 
     let measured =
         |subject: &str| shown.iter().any(|figures| figures.exact().filter(base).any(|row| row.subject == subject));
     let mut keys: Vec<Key<'f>> = Vec::new();
-    if measured("hybrid") {
-        keys.push(("punctual::Sleeper".to_owned(), "hybrid", &first.base));
+    if measured(SLEEPER) {
+        keys.push(("punctual::Sleeper".to_owned(), SLEEPER, &first.base));
     }
-    let spinning =
-        best(first.exact().filter(base).filter(|row| row.sleeps() == Some(false) && row.subject != "hybrid"));
+    let spinning = best(first.exact().filter(base).filter(|row| row.sleeps() == Some(false) && row.subject != SLEEPER));
     if let Some(row) = spinning {
         keys.push((format!("spinning ({})", row.subject), &row.subject, &first.base));
     }
     keys
 }
 
-fn row(shown: &[&Figures<'_>], name: &str, (subject, conditions): (&str, &str), error: bool) -> Row {
-    let mut cells = vec![name.to_owned()];
+fn row(shown: &[&Figures<'_>], key: &Key<'_>, (cpu, error): (bool, bool)) -> Row {
+    let mut cells = vec![key.0.clone()];
     for &figures in shown {
-        let found = figures.exact().find(|row| row.subject == subject && row.conditions == conditions);
+        let found = found(figures, key);
         cells.push(units::known(found.and_then(|row| row.p50)));
         cells.push(units::known(found.and_then(|row| row.p99)));
-        cells.push(found.and_then(|row| row.cpu_share).map_or(units::ABSENT.to_owned(), units::share));
+        if cpu {
+            cells.push(found.and_then(|row| row.cpu_share).map_or(units::ABSENT.to_owned(), units::share));
+        }
         if error {
             let relative = found.filter(|row| row.series.quantity == Quantity::Overshoot).map(|row| row.series);
-            cells.push(relative.and_then(figures::elapsed).map_or_else(String::new, units::duration));
+            cells.push(relative.and_then(figures::elapsed).map_or_else(String::new, units::beyond_asked));
             cells.push(relative.and_then(figures::error).map_or_else(String::new, units::error));
         }
     }

@@ -10,7 +10,8 @@ use punctual_record::{POLICY, Quantity, Remedy, Run, Series, TIMER_SLACK};
 
 use crate::document::{Align, Block, Column, Columns, Item, Note, Paint, Row, Section, Table};
 use crate::family::figures::{
-    Figure, Figures, Groups, Lever, best, by_asked, elapsed, error, large_slack, levers, rounds_to, without_slack,
+    Figure, Figures, Groups, Lever, SLEEPER, best, by_asked, elapsed, error, large_slack, levers, rounds_to,
+    without_slack,
 };
 use crate::family::shared::{ALWAYS, Family, absent_note, interval_note};
 use crate::family::wait::interrupted::undisturbed;
@@ -64,7 +65,12 @@ fn table_section(asked: i64, series: &[&Series]) -> Section {
         .ns("min", 20, |series| series.summary.min)
         .estimate("p50", (ALWAYS, 60), |series| (series.summary.p50, series.summary.ci95.p50))
         .when(relative, |columns| {
-            columns.ns("elapsed", 6, |series| elapsed(series)).known("error", 5, |series| error(series), units::error)
+            columns.known("elapsed", 6, |series| elapsed(series), units::beyond_asked).known(
+                "error",
+                5,
+                |series| error(series),
+                units::error,
+            )
         })
         .ns("p90", 10, |series| series.summary.p90)
         .estimate("p99", (ALWAYS, 30), |series| (series.summary.p99, series.summary.ci95.p99))
@@ -148,7 +154,7 @@ fn side_by_side(groups: &Groups<'_>) -> Option<Section> {
         let keep = u8::try_from(sets.len() - place).unwrap_or(Column::ALWAYS - 1);
         columns.push(Column::named((*set).to_owned(), Align::Right, keep));
     }
-    Some(Section::new("side by side: p50 / p99").with(Block::Table(Table { columns, rows })))
+    Some(Section::new("side by side: p50 / p99").with(Block::Table(Table { columns, rows, ranking: None })))
 }
 
 /// A row for each method that was measured under more than one set, the least late first.
@@ -185,6 +191,7 @@ fn suggestion(run: &Run) -> Option<Section> {
     let item = Item {
         text: "To see what another method, or less timer slack, would change:".to_owned(),
         code: Some(command(run)?),
+        ..Item::default()
     };
     Some(Section::default().with(Block::Items(vec![item])))
 }
@@ -217,8 +224,6 @@ fn command(run: &Run) -> Option<String> {
 /// Runs of earlier versions measured the library's sleeper beside the call that it replaces, as an experiment of its own.
 pub(super) const ON_TIME: Family = Family { candidates, ..Family::without_answer("on_time", on_time_sections) };
 
-/// The library's sleeper.
-const SLEEPER: &str = "hybrid";
 /// The call that it is measured beside.
 const CALL: &str = "clock_nanosleep_abs";
 

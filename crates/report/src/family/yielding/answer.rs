@@ -2,25 +2,103 @@
 
 use punctual_record::{Experiment, Run, Series};
 
+use crate::document::{Columns, Table};
 use crate::evidence::rounds::Pair;
 use crate::evidence::shares::Baseline;
 use crate::evidence::{Figure as What, Outcome, rounds, shares};
-use crate::family::shared::measured;
-use crate::family::yielding::situation::{Contest, Figure, YIELDS, situations};
+use crate::family::shared::{ALWAYS, measured};
+use crate::family::yielding::situation::{Contest, Figure, Situation, YIELDS, situations};
+use crate::family::yielding::words::{costs, who_gains};
 use crate::format::{listed, sanitize, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
 
+/// Most sentences on a competitor that is no equal.
+const UNEQUAL: usize = 2;
 /// Most names of calls that show no difference.
 const MOST: usize = 3;
 
 /// A sentence for each goal, and one for each customary call that does not yield here.
 pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let situations = situations(&measured(series, Experiment::yields));
-    let Some(contest) = Contest::of(&situations) else { return Answer::default() };
-    let mut sentences = vec![let_others_run(&contest)];
+    let is_all = series.len() == run.series.len();
+    let Some(contest) = Contest::of(&situations) else {
+        let said = situations.last().filter(|_| is_all).map(|(situation, figures)| {
+            let all: Vec<&Figure<'_>> = figures.iter().collect();
+            // The list of all costs is the table.
+            if situation.competitors == 0 {
+                costs(&all).into_iter().skip(1).collect()
+            } else {
+                who_gains(situation, &all)
+            }
+        });
+        let sentences = said.into_iter().flatten().take(UNEQUAL).collect();
+        return Answer { table: of_situations(&situations).filter(|_| is_all), ..Answer::of(sentences) };
+    };
+    let (others, leaving) = let_others_run(&contest);
+    let (back, soonest) = back_soon(run, &contest).unzip();
+    let mut sentences = vec![others];
+    sentences.extend(back);
     sentences.extend(idle(&contest));
-    sentences.extend(back_soon(run, &contest));
-    Answer::of(sentences)
+    let habits = contest.habits().copied();
+    let named: Vec<String> = leaving
+        .into_iter()
+        .chain(soonest.into_iter().flatten())
+        .chain(habits)
+        .map(|its| its.name().to_owned())
+        .collect();
+    sentences.extend(alone(&contest));
+    let table = table(&contest.figures, |figure| contest.alone(figure).copied()).ranked("left to others", named);
+    Answer { table: Some(table).filter(|_| is_all), ..Answer::of(sentences) }
+}
+
+/// `A call alone on its CPU takes 285 ns with sched_yield, 52.9 µs with usleep0.`
+fn alone(contest: &Contest<'_>) -> Option<String> {
+    let cost = |habit: &Figure<'_>| {
+        let ns = contest.alone(habit)?.calls.metrics.bare_ns?;
+        Some(format!("{} with {}", spoken::fine(ns), habit.name()))
+    };
+    let costs: Vec<String> = contest.habits().filter_map(cost).collect();
+    (!costs.is_empty())
+        .then(|| format!("A call alone on its CPU, in a loop of such calls, takes {}.", listed(&costs, MOST)))
+}
+
+/// Where nothing was measured against an equal competitor: the last situation.
+fn of_situations(situations: &[(Situation, Vec<Figure<'_>>)]) -> Option<Table> {
+    let (_, figures) = situations.last()?;
+    let (first, all) = situations.first()?;
+    let alone = |figure: &Figure<'_>| {
+        let same = |its: &&Figure<'_>| its.name() == figure.name() && its.calls.conditions == figure.calls.conditions;
+        all.iter().filter(|_| first.competitors == 0).find(same).copied()
+    };
+    Some(table(figures, alone).ranked("left to others", Vec::new()))
+}
+
+/// What each method costs, what it leaves to others and how long it is away: what leaves most comes first.
+fn table<'a>(figures: &[Figure<'a>], alone: impl Fn(&Figure<'a>) -> Option<Figure<'a>>) -> Table {
+    let mut sorted = figures.to_vec();
+    let share =
+        |figure: &Figure<'_>| if figure.lets_others_run() { figure.left_to_others().unwrap_or(0.0) } else { -1.0 };
+    let cost =
+        |figure: &Figure<'a>| alone(figure).and_then(|its| its.cost_ns()).or(figure.cost_ns()).unwrap_or(f64::MAX);
+    sorted.sort_by(|a, b| share(b).total_cmp(&share(a)).then(cost(a).total_cmp(&cost(b))));
+    let one_set = figures.iter().all(|figure| figure.calls.conditions == figures[0].calls.conditions);
+    let any_alone = figures.iter().any(|figure| alone(figure).is_some());
+    let against = figures.iter().any(|figure| figure.yielded().is_some());
+    Columns::new()
+        .left("method", ALWAYS, |figure: &Figure<'a>| figure.name().to_owned())
+        .left("conditions", ALWAYS, |figure| figure.calls.conditions.clone())
+        .only_if(!one_set)
+        .fine("call alone", 90, |figure| alone(figure)?.cost_ns())
+        .only_if(any_alone)
+        .share("left to others", ALWAYS, Figure::left_to_others)
+        .only_if(against)
+        .share("competitor ran", 80, Figure::yielded)
+        .only_if(against)
+        .ns("away p50", ALWAYS, |figure| figure.away?.summary.p50)
+        .only_if(against)
+        .ns("p99", 70, |figure| figure.away?.summary.p99)
+        .only_if(against)
+        .of(&sorted)
 }
 
 fn names(figures: &[&Figure<'_>]) -> String {
@@ -40,26 +118,26 @@ fn rivals(contest: &Contest<'_>) -> String {
 }
 
 /// `To let others run: sched_yield. A competitor gets 100 % of the CPU time of both; with usleep0, 81 %.`
-fn let_others_run(contest: &Contest<'_>) -> String {
+fn let_others_run<'a>(contest: &Contest<'a>) -> (String, Vec<Figure<'a>>) {
     let questions: Vec<_> =
         contest.figures.iter().map(|f| (Baseline::Share(contest.fair_share()), f.calls.series)).collect();
     let effects = shares::test(&questions);
     let fair = share(Some(contest.fair_share()));
-    let gives = |(figure, effect): &(&Figure<'_>, _)| {
+    let gives = |(figure, effect): &(&Figure<'a>, _)| {
         let shares::ShareEffect { outcome, .. } = effect;
         *outcome == Outcome::Better && figure.lets_others_run()
     };
-    let mut shown: Vec<&Figure<'_>> =
+    let mut shown: Vec<&Figure<'a>> =
         contest.figures.iter().zip(effects.clone()).filter(gives).map(|(figure, _)| figure).collect();
     shown.sort_by(|a, b| b.left_to_others().unwrap_or(0.0).total_cmp(&a.left_to_others().unwrap_or(0.0)));
     let Some((best, rest)) = shown.split_first() else {
         if let Some(why) = effects.iter().find_map(|effect| effect.why.as_deref()) {
-            return format!("Which call lets others run was not tested: {why}.");
+            return (format!("Which call lets others run was not tested: {why}."), Vec::new());
         }
         let rivals = rivals(contest);
-        return format!(
-            "No call is shown to let others run: to give {rivals} more than {fair} of the CPU time of both."
-        );
+        let none =
+            format!("No call is shown to let others run: to give {rivals} more than {fair} of the CPU time of both.");
+        return (none, Vec::new());
     };
     let questions: Vec<_> =
         rest.iter().map(|figure| (Baseline::Series(figure.calls.series), best.calls.series)).collect();
@@ -82,7 +160,7 @@ fn let_others_run(contest: &Contest<'_>) -> String {
         text.push_str(&format!("; with {}, {}", habit.name(), share(habit.left_to_others())));
     }
     text.push('.');
-    text
+    (text, equal.into_iter().take(MOST).copied().collect())
 }
 
 fn capital(text: &str) -> String {
@@ -110,9 +188,9 @@ fn idle(contest: &Contest<'_>) -> Vec<String> {
 }
 
 /// `To be back soon: usleep0 or nanosleep0. Away for 63 µs at p50 with a competitor; with sched_yield, 4 ms.`
-fn back_soon(run: &Run, contest: &Contest<'_>) -> Option<String> {
+fn back_soon<'a>(run: &Run, contest: &Contest<'a>) -> Option<(String, Vec<Figure<'a>>)> {
     let away = |figure: &Figure<'_>| figure.away.and_then(|away| away.summary.p50);
-    let mut known: Vec<&Figure<'_>> =
+    let mut known: Vec<&Figure<'a>> =
         contest.figures.iter().filter(|figure| figure.lets_others_run() && away(figure).is_some()).collect();
     known.sort_by_key(|figure| away(figure));
     let (best, rest) = known.split_first()?;
@@ -122,18 +200,18 @@ fn back_soon(run: &Run, contest: &Contest<'_>) -> Option<String> {
         .filter_map(|figure| Some(Pair { before: figure.away?.series, after: to, figure: What::P50 }))
         .collect();
     let effects = rounds::test(run, &pairs);
-    let of = |outcome: Outcome| -> Vec<&Figure<'_>> {
+    let of = |outcome: Outcome| -> Vec<&Figure<'a>> {
         rest.iter().zip(&effects).filter(|(_, effect)| effect.outcome == outcome).map(|(figure, _)| *figure).collect()
     };
     let untested = of(Outcome::NotTested);
     if !rest.is_empty() && untested.len() == rest.len() {
         let why = effects.iter().find_map(|effect| effect.why.as_deref()).unwrap_or("too few rounds");
-        return Some(format!("Which call returns first was not tested: {why}."));
+        return Some((format!("Which call returns first was not tested: {why}."), Vec::new()));
     }
     let duration = |figure: &Figure<'_>| unbroken(&away(figure).map_or_else(String::new, units::duration));
     let least_ns = away(best)?;
     let alike = rest.iter().zip(&effects).filter(|(_, effect)| effect.is_alike(least_ns)).map(|(figure, _)| *figure);
-    let equal: Vec<&Figure<'_>> = std::iter::once(*best).chain(alike).collect();
+    let equal: Vec<&Figure<'a>> = std::iter::once(*best).chain(alike).collect();
     let lead = if rest.is_empty() { "To be back soon: only" } else { "To be back soon:" };
     let also = if rest.is_empty() { " yields" } else { "" };
     let mut text =
@@ -146,7 +224,7 @@ fn back_soon(run: &Run, contest: &Contest<'_>) -> Option<String> {
     if !untested.is_empty() {
         text.push_str(&format!(" Not tested: {}.", names(&untested)));
     }
-    Some(text)
+    Some((text, equal.into_iter().take(MOST).copied().collect()))
 }
 
 // Calls to use instead of the customary ones: to let others run, and to be back soon.

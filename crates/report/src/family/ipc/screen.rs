@@ -1,0 +1,217 @@
+//! The first screen of messages: which mechanism is the quickest, which passes most messages, which takes the least CPU time, and a
+//! table of all. It is about one size under the first conditions; the other tables have the rest.
+
+use punctual_record::Run;
+use punctual_record::experiment::ipc::{Mode, Placement};
+
+use crate::document::{Column, Paint, Row, Table};
+use crate::evidence::Outcome;
+use crate::family::ipc::matters::naming_of;
+use crate::family::ipc::traffic::{Contest, Message, Race, brief, bytes, contests, lists, place, races, sleeps, used};
+use crate::format::{counted, distinct, listed, spoken, unbroken, units};
+
+/// Most names in a sentence.
+const NAMES: usize = 3;
+/// Most places side by side.
+const PLACES: usize = 2;
+/// Less is the scatter of CPU time.
+const LESS: f64 = 0.9;
+
+/// The messages of the first screen.
+pub(super) struct Field<'a> {
+    /// Those whose latency is not time in a queue, of one kind of traffic.
+    latency: Vec<Message<'a>>,
+    /// Those that are sent as fast as they are taken.
+    saturated: Vec<Message<'a>>,
+    places: Vec<Placement>,
+}
+
+/// A sentence, and the mechanism that it names.
+type Said = (String, Option<String>);
+
+impl<'a> Field<'a> {
+    /// `None` where there are no messages.
+    pub(super) fn new(messages: &[Message<'a>]) -> Option<Self> {
+        let conditions = &messages.first()?.series.conditions;
+        let own = || messages.iter().copied().filter(|message| message.series.conditions == *conditions);
+        let size = most_common(own())?;
+        // What carries no more than a signal has a size of its own.
+        let sizes = |name: &str| distinct(own().filter(|its| naming_of(its) == name).map(|its| its.parameters.size));
+        let belongs = |its: &Message<'a>| its.parameters.size == size || sizes(&naming_of(its)).len() == 1;
+        let (saturated, mut latency): (Vec<_>, Vec<_>) =
+            own().filter(belongs).partition(|its| its.parameters.mode == Mode::Saturated);
+        if let Some(first) = latency.first().map(|message| message.parameters) {
+            latency.retain(|message| {
+                message.parameters.mode == first.mode && message.parameters.interval_ns == first.interval_ns
+            });
+        }
+        let all = latency.iter().chain(&saturated);
+        let mut places: Vec<Placement> = all.map(|message| message.parameters.place).collect();
+        places.sort_unstable();
+        places.dedup();
+        Some(Self { latency, saturated, places })
+    }
+
+    /// The winners, each with its sentence; none where there is one mechanism only.
+    pub(super) fn sentences(&self, run: &Run) -> Vec<Said> {
+        if distinct(self.latency.iter().chain(&self.saturated).map(naming_of)).len() < 2 {
+            return Vec::new();
+        }
+        let mut said = self.quickest(run);
+        said.extend(self.most());
+        said.extend(self.least_cpu());
+        said
+    }
+
+    /// The mechanism, and its place where there are several.
+    fn name(&self, message: &Message<'_>) -> String {
+        let name = naming_of(message);
+        if self.places.len() > 1 { format!("{name} on {}", place(message.parameters)) } else { name }
+    }
+
+    fn quickest(&self, run: &Run) -> Vec<Said> {
+        let (sleeping, spinning): (Vec<_>, Vec<_>) = self.latency.iter().copied().partition(sleeps);
+        let contests = contests(&self.latency);
+        let both: Vec<Vec<Message<'a>>> = contests.iter().map(|contest| lists(contest)[2].clone()).collect();
+        let raced = races(run, &[vec![sleeping, spinning], both].concat());
+        let (first, places) = raced.split_at(2);
+        let mut said: Vec<Said> = Vec::new();
+        for (race, who) in first.iter().zip(["a receiver that sleeps", "one that polls, which takes a CPU"]) {
+            said.extend(race.as_ref().filter(|race| !race.others.is_empty()).map(|race| self.won(race, who)));
+        }
+        said.extend(contests.iter().zip(places).filter_map(|(contest, race)| does_not_pay(contest, race.as_ref()?)));
+        said
+    }
+
+    /// `Quickest with a receiver that sleeps: pipe on one CPU, 6.50 µs at p50 (64 B, there and back).`
+    fn won(&self, race: &Race<'_>, who: &str) -> Said {
+        let parameters = race.best.parameters;
+        let names = |outcome: Outcome| -> Vec<String> {
+            let its = race.others.iter().filter(|(_, effect)| effect.outcome == outcome);
+            its.map(|(message, _)| self.name(message)).collect()
+        };
+        let word = if names(Outcome::Better).is_empty() { "Lowest p50" } else { "Quickest" };
+        let (size, late) = (unbroken(&bytes(parameters.size)), spoken::duration(race.best.summary.p50.unwrap_or(0)));
+        let name = self.name(&race.best);
+        let mut text = format!("{word} with {who}: {name}, {late} ({size}, {}).", brief(parameters));
+        for (lead, names) in [
+            ("No difference shown from", names(Outcome::NoDifference)),
+            ("Not tested against", names(Outcome::NotTested)),
+        ] {
+            if !names.is_empty() {
+                text.push_str(&format!(" {lead} {}.", listed(&names, NAMES)));
+            }
+        }
+        (text, Some(naming_of(&race.best)))
+    }
+
+    /// What passes most. These are figures, not tests: a round has no rate.
+    fn most(&self) -> Option<Said> {
+        let rate = |message: &Message<'_>| message.metrics.per_second.unwrap_or(0.0);
+        let mut known: Vec<&Message<'_>> = self.saturated.iter().filter(|message| rate(message) > 0.0).collect();
+        known.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
+        let best = *known.first()?;
+        let other = known.iter().find(|message| naming_of(message) != naming_of(best))?;
+        let shown = |message: &Message<'_>| {
+            format!("{}, {}", self.name(message), unbroken(&units::count(rate(message).round() as u64)))
+        };
+        Some((format!("Most messages a second: {}; then {}.", shown(best), shown(other)), Some(naming_of(best))))
+    }
+
+    /// What takes the least CPU time of both processes, and what takes hardly more.
+    fn least_cpu(&self) -> Option<Said> {
+        let of = if self.latency.is_empty() { &self.saturated } else { &self.latency };
+        let mut known: Vec<(f64, &Message<'_>)> =
+            of.iter().filter_map(|message| Some((cpu(message)?, message))).collect();
+        known.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (least, best) = *known.first()?;
+        // A difference to itself on another place is a matter of the place.
+        known.iter().find(|(_, message)| naming_of(message) != naming_of(best))?;
+        let mut text =
+            format!("Least CPU time of both processes: {}, {} a message", self.name(best), spoken::fine(least));
+        let near = known.iter().skip(1).take_while(|(ns, _)| least > LESS * ns);
+        let near: Vec<String> = near.map(|(_, message)| self.name(message)).collect();
+        if !near.is_empty() {
+            text.push_str(&format!("; hardly more: {}", listed(&near, NAMES)));
+        }
+        Some((text + ".", Some(naming_of(best))))
+    }
+
+    /// A row for each mechanism, the quickest first. `named`: the rows that stay.
+    pub(super) fn table(&self, named: Vec<String>) -> Table {
+        let places = &self.places[..self.places.len().min(PLACES)];
+        let of = |name: &str, list: &[Message<'a>], at: Placement| {
+            list.iter().copied().find(|message| naming_of(message) == name && message.parameters.place == at)
+        };
+        let p50 = |name: &str, at: Placement| of(name, &self.latency, at).and_then(|message| message.summary.p50);
+        let rate =
+            |name: &str, at: Placement| of(name, &self.saturated, at).and_then(|message| message.metrics.per_second);
+        let mut names = distinct(self.latency.iter().chain(&self.saturated).map(naming_of));
+        let least = |name: &str| places.iter().filter_map(|at| p50(name, *at)).min().unwrap_or(i64::MAX);
+        let most = |name: &str| places.iter().filter_map(|at| rate(name, *at)).fold(0.0, f64::max);
+        names.sort_by(|a, b| least(a).cmp(&least(b)).then(most(b).total_cmp(&most(a))));
+        // Three figures of two places find room.
+        let (late, full) = (!self.latency.is_empty(), !self.saturated.is_empty());
+        let mut columns = vec![Column::left("mechanism", Column::ALWAYS)];
+        let mut headings: Vec<&'static str> = Vec::new();
+        headings.extend(late.then_some("p50"));
+        headings.extend((late && !full).then_some("p99"));
+        headings.extend(full.then_some("a second"));
+        headings.push("CPU");
+        for at in places {
+            let all = self.latency.iter().chain(&self.saturated);
+            let over = all
+                .into_iter()
+                .find(|message| message.parameters.place == *at)
+                .map(|message| place(message.parameters));
+            columns.extend(
+                headings.iter().map(|heading| Column::right(heading, Column::ALWAYS).over(over.unwrap_or_default())),
+            );
+        }
+        let row = |name: &String| {
+            let mut cells = vec![name.clone()];
+            for at in places {
+                let message = of(name, if late { &self.latency } else { &self.saturated }, *at);
+                for heading in &headings {
+                    cells.push(match *heading {
+                        "p50" => units::known(p50(name, *at)),
+                        "p99" => units::known(message.and_then(|message| message.summary.p99)),
+                        "a second" => {
+                            rate(name, *at).map_or(units::ABSENT.to_owned(), |n| units::count(n.round() as u64))
+                        }
+                        _ => message.as_ref().and_then(cpu).map_or(units::ABSENT.to_owned(), units::duration_fine),
+                    });
+                }
+            }
+            Row::Cells(cells, Paint::Plain)
+        };
+        let rows = names.iter().map(row).collect();
+        let figure = |name: &String| {
+            let best = if late { units::duration(least(name)) } else { units::count(most(name).round() as u64) };
+            (name.clone(), if late && least(name) == i64::MAX { String::new() } else { best })
+        };
+        let figures = names.iter().map(figure).collect();
+        Table { columns, rows, ranking: None }.ranked_by(headings[0], figures, named)
+    }
+}
+
+/// The size that most mechanisms were measured with, the smallest of several.
+fn most_common<'a>(messages: impl Iterator<Item = Message<'a>>) -> Option<u64> {
+    let pairs = distinct(messages.map(|message| (message.parameters.size, naming_of(&message))));
+    let counts = counted(pairs.into_iter().map(|(size, _)| size));
+    counts.into_iter().rev().max_by_key(|(_, mechanisms)| *mechanisms).map(|(size, _)| size)
+}
+
+/// CPU time of both processes for a message.
+fn cpu(message: &Message<'_>) -> Option<f64> {
+    let (sender, receiver) = used(message);
+    Some(sender.0? + receiver.0?)
+}
+
+/// Where the quickest that polls is shown to be slower than the quickest that sleeps.
+fn does_not_pay(contest: &Contest<'_>, race: &Race<'_>) -> Option<Said> {
+    let (other, effect) = race.others.first()?;
+    let place = place(contest.series.first()?.parameters);
+    let slower = effect.outcome == Outcome::Better && !sleeps(other) && sleeps(&race.best);
+    slower.then(|| (format!("Polling does not pay on {place}: it keeps the other process from running."), None))
+}
