@@ -69,9 +69,14 @@ impl<T: Default> Shared<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the contents and leaves an empty ledger.
+    /// Takes the contents and leaves the default.
     pub(crate) fn take(&self) -> T {
-        std::mem::take(&mut *self.open())
+        self.replace(T::default())
+    }
+
+    /// Takes the contents and leaves others of the same size: a thread that is left behind still writes there.
+    pub(crate) fn replace(&self, with: T) -> T {
+        std::mem::replace(&mut *self.open(), with)
     }
 }
 

@@ -85,11 +85,13 @@ struct Performed<F: Family> {
 fn performed<F: Family>(mut family: F, session: &mut Session<'_>) -> Result<Performed<F>, Error> {
     family.prepare(session)?;
     let family = Arc::new(family);
-    let ledger = Ledger::new(session, family.cells(), family.request().variants.len());
-    for cell in 0..family.cells() {
+    let (cells, variants) = (family.cells(), family.request().variants.len());
+    let ledger = Ledger::new(session, cells, variants);
+    for cell in 0..cells {
         ledger.open().failures[cell] = family.forbidden(cell).map(Failure::Impossible);
     }
-    let extras = Shared::new((0..family.cells()).map(|_| F::Extra::default()).collect::<Vec<_>>());
+    let no_extras = || (0..cells).map(|_| F::Extra::default()).collect::<Vec<_>>();
+    let extras = Shared::new(no_extras());
     let watching = Watching::new(family.request().watch, session.take_tracer());
     let so_far = |run: &mut Run| enter_so_far(&*family, &ledger.open(), &extras.open(), run);
     let refused = session.perform_shown(family.place(), &so_far, {
@@ -97,7 +99,8 @@ fn performed<F: Family>(mut family: F, session: &mut Session<'_>) -> Result<Perf
         move |stage| perform(&*family, &ledger, &extras, stage, watching)
     })?;
     let refused = refused.transpose()?.unwrap_or_default();
-    Ok(Performed { family, ledger: ledger.take(), extras: extras.take(), refused })
+    let (ledger, extras) = (ledger.replace(Ledger::empty(cells, variants)), extras.replace(no_extras()));
+    Ok(Performed { family, ledger, extras, refused })
 }
 
 /// Runs on the stage. Returns the refused base conditions.
