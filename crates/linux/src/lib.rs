@@ -35,6 +35,7 @@ mod own_signal;
 #[cfg(feature = "tracepoints")]
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")), path = "perf/absent.rs")]
 pub mod perf;
+pub mod periodic;
 pub mod poll;
 pub mod rescue;
 #[cfg_attr(

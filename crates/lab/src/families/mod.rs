@@ -3,6 +3,7 @@
 
 pub mod boost;
 pub mod calibrate;
+pub mod cyclic;
 pub mod ipc;
 pub mod pace;
 pub mod polls;

@@ -138,7 +138,7 @@ pub(crate) fn perform<R: Send + 'static>(
 
 /// Lets the kernel limit every real-time thread of this process and its children for the rest of their lives. A lower
 /// limit stays.
-fn limit_real_time() {
+pub(crate) fn limit_real_time() {
     let us = |time: Duration| time.as_micros() as u64;
     let Rlimit { current, maximum } = getrlimit(Resource::Rttime);
     let maximum = maximum.unwrap_or(u64::MAX).min(us(RT_TIME_KILL));

@@ -1,0 +1,330 @@
+//! The threads that cycle: each has its conditions, and all start, run and end together.
+//!
+//! In go [`Orders`], out comes a running [`Crew`]. The kernel bounds its real-time threads (RLIMIT_RTTIME). A thread
+//! whose conditions are refused still cycles: the caller decides what that means. A thread without its timer or its SMI
+//! counter does not.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Barrier};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use punctual::conditions::{Applied, Conditions, Refused};
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::interrupt::{self, Interrupter, Interruptible};
+use punctual_linux::{memory, rescue, sched, signal};
+use punctual_record::Usage;
+
+use super::bell::Bell;
+use super::cycle::Cycle;
+use super::gauge::{Gauge, Keep};
+use super::turn::{Kernel, Limits, SmiCounter, Turn, Waiting};
+use crate::frame::figures::Meter;
+use crate::frame::stage::limit_real_time;
+
+/// Stack of a thread: four times what is touched beforehand.
+const STACK: usize = 4 * memory::PREFAULTED_STACK_BYTES;
+/// Time for interrupted threads to end before they are moved off their CPUs, and then before they are left behind.
+const ENDS: [Duration; 2] = [Duration::from_millis(250), Duration::from_millis(350)];
+
+/// One thread.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// Its policy and its CPU.
+    pub conditions: Conditions,
+    /// From one wake-up to the next.
+    pub interval_ns: i64,
+    /// The CPU whose SMIs it counts.
+    pub smis_of: Option<usize>,
+}
+
+/// When the first interval begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// For each thread when it is ready.
+    Ready,
+    /// For all at the same time; each thread this much later than the one before.
+    Together(i64),
+    /// For all at a full second, this much later.
+    FullSecond(i64),
+}
+
+/// What a crew does.
+#[derive(Debug)]
+pub struct Orders {
+    /// The threads.
+    pub members: Vec<Member>,
+    /// The measured clock.
+    pub clock: Clock,
+    /// How they wait.
+    pub waiting: Waiting,
+    /// When they start.
+    pub start: Start,
+    /// When they end by themselves.
+    pub limits: Limits,
+    /// What each keeps.
+    pub keep: Keep,
+    /// What they share.
+    pub bell: Bell,
+}
+
+/// Why a crew did not start.
+#[derive(Debug, thiserror::Error)]
+#[error("thread {thread}: {why}")]
+pub struct NotStarted {
+    /// Its number.
+    pub thread: usize,
+    /// The call or file, and the kernel's reason.
+    pub why: String,
+}
+
+/// Cycling threads. Dropping it ends them.
+#[derive(Debug)]
+pub struct Crew {
+    bell: Arc<Bell>,
+    gauges: Vec<Arc<Gauge>>,
+    threads: Vec<JoinHandle<Usage>>,
+    interrupters: Vec<Option<Interrupter>>,
+    refused: Vec<Vec<Refused>>,
+    smi: bool,
+}
+
+/// What a thread says before its first interval.
+struct Ready {
+    thread: usize,
+    interrupter: Option<Interrupter>,
+    refused: Vec<Refused>,
+    failed: Option<String>,
+}
+
+/// What the threads agree on at the start.
+struct Starter {
+    start: Start,
+    clock: Clock,
+    met: [Barrier; 2],
+    at_ns: AtomicI64,
+}
+
+impl Starter {
+    /// When the first interval of this thread begins.
+    fn began_ns(&self, thread: usize) -> i64 {
+        let later_ns = match self.start {
+            Start::Ready => return now_ns(self.clock),
+            Start::Together(ns) => ns.saturating_mul(thread as i64),
+            Start::FullSecond(ns) => ns,
+        };
+        if self.met[0].wait().is_leader() {
+            let now_ns = now_ns(self.clock);
+            let at_ns = if matches!(self.start, Start::FullSecond(_)) { full_second_after(now_ns) } else { now_ns };
+            self.at_ns.store(at_ns, Ordering::Release);
+        }
+        self.met[1].wait();
+        self.at_ns.load(Ordering::Acquire).saturating_add(later_ns)
+    }
+}
+
+/// The next full second; the one after it if that is less than 0.1 s away.
+fn full_second_after(now_ns: i64) -> i64 {
+    const SECOND: i64 = 1_000_000_000;
+    let part = now_ns % SECOND;
+    now_ns - part + if part > 900_000_000 { 2 * SECOND } else { SECOND }
+}
+
+impl Crew {
+    /// Starts the threads and waits until each has its conditions.
+    ///
+    /// # Errors
+    /// If a thread cannot be started, or has no timer or SMI counter. Then none runs.
+    pub fn start(orders: Orders) -> Result<Self, NotStarted> {
+        limit_real_time();
+        let Orders { members, clock, waiting, start, limits, keep, bell } = orders;
+        let bell = Arc::new(bell);
+        let smi = members.iter().any(|member| member.smis_of.is_some());
+        let gauges: Vec<_> = members.iter().map(|_| Arc::new(Gauge::new(keep, smi))).collect();
+        let met = [Barrier::new(members.len()), Barrier::new(members.len())];
+        let starter = Arc::new(Starter { start, clock, met, at_ns: AtomicI64::new(0) });
+        let (ready, told) = channel();
+        let mut threads = Vec::new();
+        for (thread, member) in members.into_iter().enumerate() {
+            let (gauge, bell, starter, ready) = (gauges[thread].clone(), bell.clone(), starter.clone(), ready.clone());
+            let builder = std::thread::Builder::new().name(format!("cyclic/{thread}")).stack_size(STACK);
+            let cycles = move || cycle(thread, &member, (clock, waiting, limits), (&gauge, &bell, &starter, ready));
+            match builder.spawn(cycles) {
+                Ok(handle) => threads.push(handle),
+                // The others wait for it at the start, and end with the process.
+                Err(error) => return Err(NotStarted { thread, why: format!("pthread_create: {error}") }),
+            }
+        }
+        drop(ready);
+        let mut crew = Self { bell, gauges, threads, interrupters: Vec::new(), refused: Vec::new(), smi };
+        let mut all: Vec<Ready> = told.iter().take(crew.threads.len()).collect();
+        all.sort_by_key(|ready| ready.thread);
+        let failed = all.iter_mut().find_map(|ready| Some((ready.thread, ready.failed.take()?)));
+        for ready in all {
+            crew.interrupters.push(ready.interrupter);
+            crew.refused.push(ready.refused);
+        }
+        match failed {
+            None => Ok(crew),
+            Some((thread, why)) => Err(NotStarted { thread, why }),
+        }
+    }
+
+    /// The figures of each thread.
+    #[must_use]
+    pub fn gauges(&self) -> &[Arc<Gauge>] {
+        &self.gauges
+    }
+
+    /// What the threads share.
+    #[must_use]
+    pub fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// The refused conditions of each thread.
+    #[must_use]
+    pub fn refused(&self) -> &[Vec<Refused>] {
+        &self.refused
+    }
+
+    /// Whether the threads count SMIs.
+    #[must_use]
+    pub fn counts_smis(&self) -> bool {
+        self.smi
+    }
+
+    /// Ends the threads, and returns what each used. A thread that another one keeps from its CPU is moved, and at last left behind
+    /// (`None`).
+    pub fn end(&mut self) -> Vec<Option<Usage>> {
+        self.bell.ring();
+        for (stage, patience) in ENDS.into_iter().enumerate() {
+            if stage > 0 && !self.all_ended() {
+                rescue::free_process(std::process::id() as i32, Some(sched::current_thread_id()));
+            }
+            let until = Instant::now() + patience;
+            while !self.all_ended() && Instant::now() < until {
+                // A thread may be on its way into the wait: it is interrupted until it has ended.
+                self.interrupters.iter().flatten().for_each(|interrupter| drop(interrupter.interrupt()));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        let joined = |thread: JoinHandle<Usage>| thread.is_finished().then(|| thread.join().ok()).flatten();
+        std::mem::take(&mut self.threads).into_iter().map(joined).collect()
+    }
+
+    fn all_ended(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            self.end();
+        }
+    }
+}
+
+/// A thread from its conditions to its end.
+fn cycle(
+    thread: usize,
+    member: &Member,
+    (clock, waiting, limits): (Clock, Waiting, Limits),
+    (gauge, bell, starter, ready): (&Gauge, &Bell, &Starter, Sender<Ready>),
+) -> Usage {
+    let _signals = signal::block_all_signals_but(&[interrupt::signal()]);
+    let interruptible = Interruptible::this_thread().ok();
+    let Applied { guard, refused } = member.conditions.clone().allow_irreversible().apply();
+    memory::prefault_stack();
+    let tid = sched::current_thread_id();
+    gauge.is_of(tid);
+    let smis = member.smis_of.map(SmiCounter::open).transpose();
+    let kernel = Kernel::new(clock, waiting, member.interval_ns).map_err(|error| error.to_string());
+    let (prepared, failed) = match (smis, kernel) {
+        (Ok(smis), Ok(kernel)) => (Some((smis, kernel)), None),
+        (Err(why), _) | (_, Err(why)) => (None, Some(why)),
+    };
+    if failed.is_some() {
+        bell.ring();
+    }
+    let interrupter = interruptible.as_ref().map(Interruptible::interrupter);
+    let _ = ready.send(Ready { thread, interrupter, refused, failed });
+    // The channel ends with its last sender.
+    drop(ready);
+    let began_ns = starter.began_ns(thread);
+    let meter = Meter::start();
+    if let Some((smis, mut kernel)) = prepared {
+        let mut cycle = Cycle::new(began_ns, member.interval_ns);
+        let mut turn = Turn { thread, tid, limits, gauge, bell, smis };
+        // An error is one of the wait: the clock does not exist, or the timer is gone. All end.
+        if kernel.start(&cycle).and_then(|()| turn.perform(&mut kernel, &mut cycle, began_ns)).is_err() {
+            bell.ring();
+        }
+    }
+    let usage = meter.stop();
+    drop(guard);
+    bell.one_ended();
+    usage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::turn::Unit;
+    use super::*;
+
+    fn orders(members: usize, waiting: Waiting, start: Start, limits: Limits) -> Orders {
+        let member = Member { conditions: Conditions::new(), interval_ns: 1_000_000, smis_of: None };
+        let keep = Keep { units: 10, values: true, spread: true };
+        let (members, bell) = (vec![member; members], Bell::default());
+        Orders { members, clock: Clock::Monotonic, waiting, start, limits, keep, bell }
+    }
+
+    const LIMITS: Limits = Limits { unit: Unit::Nanoseconds, cycles: Some(5), lasts_ns: None, break_above: None };
+
+    #[test]
+    fn each_way_to_wait_cycles_and_is_never_early() {
+        use Waiting::{Deadline, Interval, Nanosleep, Timer};
+        for waiting in [Deadline, Interval, Nanosleep, Timer { absolute: true }, Timer { absolute: false }] {
+            let mut crew = Crew::start(orders(2, waiting, Start::Together(0), LIMITS)).unwrap();
+            while crew.bell().ended() < 2 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let used = crew.end();
+            assert_eq!(used.len(), 2);
+            for (gauge, used) in crew.gauges().iter().zip(used) {
+                assert_eq!(gauge.cycles(), 5, "{waiting:?}");
+                let early_ns = gauge.extremes().unwrap().0;
+                // The first expiry of a relative timer is counted from a moment after the start.
+                assert!(early_ns >= 0, "{waiting:?}: {early_ns}");
+                assert!(used.unwrap().elapsed_ns >= 4_000_000);
+            }
+        }
+    }
+
+    #[test]
+    fn it_ends_in_the_middle_of_a_long_wait() {
+        let mut long = orders(1, Waiting::Deadline, Start::Ready, Limits { cycles: None, ..LIMITS });
+        long.members[0].interval_ns = 3_600_000_000_000;
+        let mut crew = Crew::start(long).unwrap();
+        assert!(crew.end()[0].is_some());
+        assert_eq!((crew.gauges()[0].cycles(), crew.bell().ended()), (0, 1));
+    }
+
+    #[test]
+    fn a_full_second_is_never_past() {
+        let seconds = |s: f64| (s * 1e9) as i64;
+        assert_eq!(full_second_after(seconds(7.25)), seconds(8.0));
+        assert_eq!(full_second_after(seconds(7.95)), seconds(9.0));
+    }
+
+    #[test]
+    fn a_counter_that_is_not_there_ends_all() {
+        let mut without = orders(2, Waiting::Deadline, Start::Together(0), LIMITS);
+        without.members[1].smis_of = Some(99_999);
+        let refused = Crew::start(without).unwrap_err();
+        assert_eq!(refused.thread, 1);
+        assert!(refused.why.starts_with("/dev/cpu/99999/msr: "), "{}", refused.why);
+    }
+}

@@ -1,0 +1,266 @@
+//! What a cycling thread shows while it runs: its counts, extremes, histograms and last values, in memory that never grows.
+//!
+//! Only its thread writes a [`Gauge`], and any thread reads it. Writing allocates nothing, locks nothing and makes no system
+//! call. A reader that sees a cycle counted sees its value too.
+
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering};
+
+/// Values that a reader may be behind: at 10 ms between looks, an interval of 1 us fits.
+pub const KEPT: usize = 16_384;
+/// Buckets to each power of two: a value is known to 1/128.
+const FINE: u32 = 7;
+/// Powers of two above the first: up to some 9 hours.
+const POWERS: usize = 39;
+
+/// What a gauge keeps beside counts and extremes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// Buckets of one unit each (0: none), and as many cycle numbers of larger values.
+    pub units: usize,
+    /// The last [`KEPT`] values.
+    pub values: bool,
+    /// The spread of all values, in buckets of less than 1 %.
+    pub spread: bool,
+}
+
+/// The figures of one thread.
+#[derive(Debug)]
+pub struct Gauge {
+    tid: AtomicI32,
+    cycles: AtomicU64,
+    missed: AtomicU64,
+    smis: AtomicU64,
+    min: AtomicI64,
+    max: AtomicI64,
+    last: AtomicI64,
+    sum: AtomicI64,
+    units: Box<[AtomicU64]>,
+    beyond: AtomicU64,
+    beyond_at: Box<[AtomicU64]>,
+    values: Box<[AtomicI64]>,
+    smi_steps: Box<[AtomicU64]>,
+    spread: Box<[AtomicU64]>,
+}
+
+/// Zeroed and touched: no page of it faults later.
+fn touched<A>(length: usize, zero: impl Fn() -> A) -> Box<[A]> {
+    (0..length).map(|_| zero()).collect()
+}
+
+/// Adds to what only this thread writes.
+#[inline]
+fn add(to: &AtomicU64, more: u64) {
+    to.store(to.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+}
+
+impl Gauge {
+    /// A gauge without cycles. `smis`: whether it keeps the SMIs of each value too.
+    #[must_use]
+    pub fn new(keep: Keep, smis: bool) -> Self {
+        let counts = |length: usize| touched(length, || AtomicU64::new(0));
+        let kept = if keep.values { KEPT } else { 0 };
+        Self {
+            tid: AtomicI32::new(0),
+            cycles: AtomicU64::new(0),
+            missed: AtomicU64::new(0),
+            smis: AtomicU64::new(0),
+            min: AtomicI64::new(i64::MAX),
+            max: AtomicI64::new(i64::MIN),
+            last: AtomicI64::new(0),
+            sum: AtomicI64::new(0),
+            units: counts(keep.units),
+            beyond: AtomicU64::new(0),
+            beyond_at: counts(keep.units),
+            values: touched(kept, || AtomicI64::new(0)),
+            smi_steps: counts(if smis { kept } else { 0 }),
+            spread: counts(if keep.spread { (POWERS + 1) << FINE } else { 0 }),
+        }
+    }
+
+    pub(super) fn is_of(&self, tid: i32) {
+        self.tid.store(tid, Ordering::Relaxed);
+    }
+
+    /// Counts SMIs since the last cycle. Before [`Gauge::record`] of the cycle.
+    #[inline]
+    pub(super) fn smis_were(&self, more: u64) {
+        add(&self.smis, more);
+        if !self.smi_steps.is_empty() {
+            self.smi_steps[self.cycles.load(Ordering::Relaxed) as usize % KEPT].store(more, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a cycle of this value, and what was missed after it.
+    #[inline]
+    pub(super) fn record(&self, value: i64, missed: u64) {
+        let cycle = self.cycles.load(Ordering::Relaxed);
+        if value < self.min.load(Ordering::Relaxed) {
+            self.min.store(value, Ordering::Relaxed);
+        }
+        if value > self.max.load(Ordering::Relaxed) {
+            self.max.store(value, Ordering::Relaxed);
+        }
+        self.last.store(value, Ordering::Relaxed);
+        self.sum.store(self.sum.load(Ordering::Relaxed).saturating_add(value), Ordering::Relaxed);
+        if missed > 0 {
+            add(&self.missed, missed);
+        }
+        if !self.units.is_empty() {
+            self.place(value, cycle);
+        }
+        if !self.values.is_empty() {
+            self.values[cycle as usize % KEPT].store(value, Ordering::Relaxed);
+        }
+        if !self.spread.is_empty() {
+            add(&self.spread[bucket(value)], 1);
+        }
+        self.cycles.store(cycle.wrapping_add(1), Ordering::Release);
+    }
+
+    #[inline]
+    fn place(&self, value: i64, cycle: u64) {
+        // A negative value is none of the units either.
+        if let Some(unit) = usize::try_from(value).ok().and_then(|value| self.units.get(value)) {
+            return add(unit, 1);
+        }
+        let beyond = self.beyond.load(Ordering::Relaxed);
+        if let Some(at) = self.beyond_at.get(beyond as usize) {
+            at.store(cycle, Ordering::Relaxed);
+        }
+        self.beyond.store(beyond + 1, Ordering::Relaxed);
+    }
+
+    /// The thread's id; 0 before it runs.
+    #[must_use]
+    pub fn tid(&self) -> i32 {
+        self.tid.load(Ordering::Relaxed)
+    }
+
+    /// Cycles so far.
+    #[must_use]
+    pub fn cycles(&self) -> u64 {
+        self.cycles.load(Ordering::Acquire)
+    }
+
+    /// Expected wake-ups without a cycle so far.
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        self.missed.load(Ordering::Relaxed)
+    }
+
+    /// SMIs so far.
+    #[must_use]
+    pub fn smis(&self) -> u64 {
+        self.smis.load(Ordering::Relaxed)
+    }
+
+    /// The smallest and the largest value; `None` before the first cycle.
+    #[must_use]
+    pub fn extremes(&self) -> Option<(i64, i64)> {
+        (self.cycles() > 0).then(|| (self.min.load(Ordering::Relaxed), self.max.load(Ordering::Relaxed)))
+    }
+
+    /// The value of the last cycle.
+    #[must_use]
+    pub fn last(&self) -> i64 {
+        self.last.load(Ordering::Relaxed)
+    }
+
+    /// The sum of all values.
+    #[must_use]
+    pub fn sum(&self) -> i64 {
+        self.sum.load(Ordering::Relaxed)
+    }
+
+    /// Cycles of exactly this value, if it has a bucket.
+    #[must_use]
+    pub fn at(&self, unit: usize) -> u64 {
+        self.units.get(unit).map_or(0, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// Cycles beyond the buckets.
+    #[must_use]
+    pub fn beyond(&self) -> u64 {
+        self.beyond.load(Ordering::Relaxed)
+    }
+
+    /// The numbers of those cycles, as many as there are buckets.
+    pub fn beyond_at(&self) -> impl Iterator<Item = u64> + '_ {
+        let known = usize::try_from(self.beyond()).unwrap_or(usize::MAX);
+        self.beyond_at.iter().take(known).map(|at| at.load(Ordering::Relaxed))
+    }
+
+    /// The value of this cycle, if it is among the last [`KEPT`].
+    #[must_use]
+    pub fn value(&self, cycle: u64) -> Option<i64> {
+        let value = self.values.get(cycle as usize % KEPT)?.load(Ordering::Relaxed);
+        (self.cycles().wrapping_sub(cycle) <= KEPT as u64).then_some(value)
+    }
+
+    /// SMIs before this cycle, if it is among the last [`KEPT`].
+    #[must_use]
+    pub fn smis_before(&self, cycle: u64) -> Option<u64> {
+        self.smi_steps.get(cycle as usize % KEPT).map(|step| step.load(Ordering::Relaxed))
+    }
+
+    /// The spread so far: how often each bucket was met.
+    #[must_use]
+    pub fn spread(&self) -> Vec<u64> {
+        self.spread.iter().map(|count| count.load(Ordering::Relaxed)).collect()
+    }
+}
+
+/// The bucket of a value. Values below zero, which only a stepped clock has, count as zero.
+#[inline]
+fn bucket(value: i64) -> usize {
+    let value = value.max(0).unsigned_abs();
+    let power = (value >> FINE).checked_ilog2().map_or(0, |log| log + 1);
+    let step = if power == 0 { value } else { (value >> (power - 1)) - (1 << FINE) };
+    (((power as usize) << FINE) + step as usize).min(((POWERS + 1) << FINE) - 1)
+}
+
+/// The largest value of a bucket of [`Gauge::spread`].
+#[must_use]
+pub fn highest(bucket: usize) -> i64 {
+    let (power, step) = (bucket >> FINE, (bucket & ((1 << FINE) - 1)) as i64);
+    match power {
+        0 => step,
+        _ => (((1 << FINE) + step + 1) << (power - 1)) - 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_in_its_bucket_and_known_to_a_hundredth() {
+        for value in (0..4096).chain((0..42).map(|bits| 1 << bits)).chain([i64::from(i32::MAX), 999_999_937]) {
+            let bucket = bucket(value);
+            assert!(value <= highest(bucket), "{value} is in bucket {bucket}");
+            assert!(bucket == 0 || value > highest(bucket - 1), "{value} is in bucket {bucket}");
+            assert!(highest(bucket) - value <= value / 100, "{value}");
+        }
+        assert_eq!((bucket(-7), bucket(i64::MAX)), (0, ((POWERS + 1) << FINE) - 1));
+    }
+
+    #[test]
+    fn each_cycle_is_counted_in_each_place() {
+        let gauge = Gauge::new(Keep { units: 3, values: true, spread: true }, false);
+        [2, 7, 0, -1, 7].iter().for_each(|value| gauge.record(*value, u64::from(*value == 7)));
+        assert_eq!((gauge.cycles(), gauge.missed(), gauge.beyond()), (5, 2, 3));
+        assert_eq!((gauge.extremes(), gauge.last(), gauge.sum()), (Some((-1, 7)), 7, 15));
+        assert_eq!([0, 1, 2, 3].map(|unit| gauge.at(unit)), [1, 0, 1, 0]);
+        assert_eq!(gauge.beyond_at().collect::<Vec<_>>(), [1, 3, 4]);
+        assert_eq!([0, 3].map(|cycle| gauge.value(cycle)), [Some(2), Some(-1)]);
+        assert_eq!(gauge.spread().iter().sum::<u64>(), 5);
+    }
+
+    #[test]
+    fn old_values_are_gone() {
+        let gauge = Gauge::new(Keep { values: true, ..Keep::default() }, false);
+        (0..=KEPT as i64).for_each(|value| gauge.record(value, 0));
+        assert_eq!((gauge.value(0), gauge.value(1)), (None, Some(1)));
+        assert_eq!(gauge.extremes(), Some((0, KEPT as i64)));
+    }
+}
