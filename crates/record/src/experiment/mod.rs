@@ -16,6 +16,7 @@ mod metrics;
 pub mod boost;
 pub mod calibrate;
 pub mod calls;
+pub mod cyclic;
 pub mod ipc;
 pub mod pace;
 pub mod polls;
@@ -57,6 +58,8 @@ experiments! {
     Switch(SWITCH = "switch", switch) = switch,
     /// A periodic task as found, boosted and at full speed.
     Boost(BOOST = "boost", boost) = boost,
+    /// Threads that wake up at regular intervals, one for each CPU.
+    Cyclic(CYCLIC = "cyclic", cyclic) = cyclic,
     /// The waits of a program by call site, counted without privilege. The subject is the function.
     Calls(CALLS = "calls", calls) = calls,
 }

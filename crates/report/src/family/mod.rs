@@ -4,6 +4,7 @@
 mod boost;
 mod calibrate;
 mod calls;
+mod cyclic;
 pub(crate) mod figures;
 pub mod frequency;
 mod ipc;
@@ -35,6 +36,7 @@ const FAMILIES: &[Family] = &[
     switch::FAMILY,
     boost::FAMILY,
     ipc::FAMILY,
+    cyclic::FAMILY,
     calls::FAMILY,
 ];
 

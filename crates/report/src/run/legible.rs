@@ -129,6 +129,7 @@ fn clean_series(series: &mut Series, names: &Names) {
 fn clean_experiment(experiment: &mut Experiment) {
     match experiment {
         Experiment::Pace(pace) => clean_known(&mut pace.parameters.to),
+        Experiment::Cyclic(cyclic) => clean_known(&mut cyclic.parameters.load),
         Experiment::Sweep(sweep) => {
             clean_known(&mut sweep.parameters.to);
             clean_known(&mut sweep.metrics.why_not_higher);

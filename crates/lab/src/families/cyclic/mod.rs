@@ -4,9 +4,16 @@ mod bell;
 mod crew;
 mod cycle;
 mod gauge;
+mod load;
+mod native;
+mod plan;
+mod stretch;
 mod turn;
 
 pub use bell::{Bell, Spike, Spikes, TraceMark};
 pub use crew::{Crew, Member, NotStarted, Orders, Start};
 pub use gauge::{Gauge, KEPT, Keep, highest};
+pub use load::Load;
+pub use native::{EXPERIMENT, run};
+pub use plan::{Plan, Request, highest_priority};
 pub use turn::{Limits, Unit, Waiting};

@@ -1,0 +1,202 @@
+//! What keeps the machine busy while threads cycle: threads of this process, or stress-ng.
+//!
+//! Each kind of load runs under SCHED_OTHER, one thread for each CPU, until it is dropped.
+
+use std::fs::OpenOptions;
+use std::io::{Seek as _, Write as _};
+use std::net::UdpSocket;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use punctual_linux::signal;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// A kind of load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Load {
+    /// Loops.
+    Cpu,
+    /// Writes to 64 MiB of memory.
+    Memory,
+    /// Writes and syncs a file.
+    Io,
+    /// Starts programs.
+    Fork,
+    /// Sleeps for 50 us at a time.
+    Timers,
+    /// Sends datagrams to itself.
+    Network,
+    /// stress-ng with these arguments.
+    StressNg(Vec<String>),
+}
+
+/// Names of all loads that need no arguments.
+const NAMES: [(&str, Load); 6] = [
+    ("cpu", Load::Cpu),
+    ("memory", Load::Memory),
+    ("io", Load::Io),
+    ("fork", Load::Fork),
+    ("timers", Load::Timers),
+    ("network", Load::Network),
+];
+
+impl FromStr for Load {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some((_, load)) = NAMES.iter().find(|(name, _)| *name == text) {
+            return Ok(load.clone());
+        }
+        let mut words = text.split_whitespace().map(str::to_owned);
+        match words.next().as_deref() {
+            Some("stress-ng") => Ok(Self::StressNg(words.collect())),
+            _ => Err("expected cpu, memory, io, fork, timers, network or 'stress-ng ARGS' (example: cpu)".into()),
+        }
+    }
+}
+
+impl std::fmt::Display for Load {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::StressNg(words) => write!(f, "stress-ng {}", words.join(" ")),
+            load => f.pad(NAMES.iter().find(|(_, known)| known == load).map_or("", |(name, _)| name)),
+        }
+    }
+}
+
+/// Loads that run. Dropping it ends them.
+#[derive(Debug, Default)]
+pub(super) struct Loads {
+    over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    programs: Vec<Child>,
+}
+
+impl Loads {
+    /// Starts each load `times`. The error says what could not be started.
+    pub(super) fn start(loads: &[Load], times: usize) -> Result<Self, String> {
+        let mut all = Self::default();
+        for load in loads {
+            if let Load::StressNg(arguments) = load {
+                let mut command = Command::new("stress-ng");
+                command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+                let program =
+                    command.spawn().map_err(|error| format!("stress-ng: {error}; install it, or use another load"))?;
+                all.programs.push(program);
+                continue;
+            }
+            for _ in 0..times {
+                let (load, over) = (load.clone(), Arc::clone(&all.over));
+                let builder = std::thread::Builder::new().name(format!("load/{load}"));
+                let named = load.to_string();
+                let thread = builder.spawn(move || perform(&load, &over));
+                all.threads.push(thread.map_err(|error| format!("load {named}: {error}"))?);
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Drop for Loads {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        for program in &mut self.programs {
+            let _ = kill_process_group(Pid::from_child(program), Signal::KILL);
+            let _ = program.wait();
+        }
+        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// Bytes written at a time.
+const PIECE: usize = 64 << 10;
+
+fn perform(load: &Load, over: &AtomicBool) {
+    let _signals = signal::block_all_signals_for_this_thread();
+    let goes_on = || !over.load(Ordering::Acquire);
+    // An error ends this load, and the others go on.
+    let _: std::io::Result<()> = match load {
+        Load::Cpu => {
+            while goes_on() {
+                (0..10_000_u64).fold(1_u64, |x, y| std::hint::black_box(x.wrapping_mul(31).wrapping_add(y)));
+            }
+            Ok(())
+        }
+        Load::Memory => {
+            let mut memory = vec![0_u8; 64 << 20];
+            let mut value = 0_u8;
+            while goes_on() {
+                value = value.wrapping_add(1);
+                memory.chunks_mut(PIECE).take_while(|_| goes_on()).for_each(|piece| piece.fill(value));
+                std::hint::black_box(&memory);
+            }
+            Ok(())
+        }
+        Load::Timers => {
+            while goes_on() {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+            Ok(())
+        }
+        Load::Io => write_and_sync(goes_on),
+        Load::Fork => start_programs(goes_on),
+        Load::Network => send_to_itself(goes_on),
+        Load::StressNg(_) => Ok(()),
+    };
+}
+
+fn write_and_sync(goes_on: impl Fn() -> bool) -> std::io::Result<()> {
+    let flags = rustix::fs::OFlags::TMPFILE.bits().cast_signed();
+    let mut file = OpenOptions::new().write(true).custom_flags(flags).open(std::env::temp_dir())?;
+    let piece = vec![7_u8; PIECE];
+    while goes_on() {
+        file.rewind()?;
+        (0..64).take_while(|_| goes_on()).try_for_each(|_| file.write_all(&piece))?;
+        file.sync_data()?;
+    }
+    Ok(())
+}
+
+fn start_programs(goes_on: impl Fn() -> bool) -> std::io::Result<()> {
+    while goes_on() {
+        Command::new("true").stdin(Stdio::null()).stdout(Stdio::null()).status()?;
+    }
+    Ok(())
+}
+
+fn send_to_itself(goes_on: impl Fn() -> bool) -> std::io::Result<()> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(socket.local_addr()?)?;
+    socket.set_read_timeout(Some(Duration::from_millis(100)))?;
+    let mut datagram = [0_u8; 1400];
+    while goes_on() {
+        socket.send(&datagram)?;
+        let _ = socket.recv(&mut datagram);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_load_has_its_name_runs_and_ends() {
+        let names = "cpu memory io fork timers network";
+        let loads: Vec<Load> = names.split(' ').map(|name| name.parse().unwrap()).collect();
+        assert_eq!(loads.iter().map(Load::to_string).collect::<Vec<_>>().join(" "), names);
+        let running = Loads::start(&loads, 1).unwrap();
+        assert_eq!(running.threads.len(), 6);
+        std::thread::sleep(Duration::from_millis(20));
+        drop(running);
+        let stress: Load = "stress-ng --cpu 2".parse().unwrap();
+        assert_eq!(stress.to_string(), "stress-ng --cpu 2");
+        assert!("disk".parse::<Load>().unwrap_err().starts_with("expected cpu, memory"));
+    }
+}

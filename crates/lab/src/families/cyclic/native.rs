@@ -1,0 +1,170 @@
+//! A run of the native form: the conditions, the load, a thread on each CPU, and the record of what they saw.
+//!
+//! The record has a series for each CPU, in rounds of a tenth of the run, at most an hour each. What was measured before a signal or
+//! a failure is in it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual::conditions::{Applied, Conditions, Refused};
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::{self as linux, sleep};
+use punctual_record::experiment::cyclic::{Metrics, Parameters};
+use punctual_record::{About, Experiment, Notice, Quantity, Recorder, SeriesId, Typed, Usage};
+
+use super::bell::Bell;
+use super::crew::{Crew, Member, Orders, Start};
+use super::gauge::Keep;
+use super::load::Loads;
+use super::plan::Plan;
+use super::stretch::Stretches;
+use super::turn::{Limits, Unit, Waiting};
+use crate::frame::stage::Stage;
+use crate::frame::{Error, Place, Progress, Session, Unavailable, condition_set};
+
+/// Name of this experiment in the record.
+pub const EXPERIMENT: &str = Experiment::CYCLIC;
+/// Rounds of a run.
+const ROUNDS: u32 = 10;
+/// Longest round.
+const LONGEST_ROUND: Duration = Duration::from_secs(3600);
+/// From one look at the figures to the next.
+const LOOK: Duration = Duration::from_millis(250);
+/// Time for the conditions, the load and the end.
+const AROUND: Duration = Duration::from_secs(2);
+
+/// What the threads saw.
+#[derive(Debug, Default)]
+struct Seen {
+    stretches: Vec<Stretches>,
+    usage: Vec<Option<Usage>>,
+    refused: Vec<Refused>,
+    left: Vec<Notice>,
+}
+
+/// Runs the plan and enters its series in the session.
+///
+/// # Errors
+/// If no thread could be started, or a required condition was refused.
+pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
+    let plan = Arc::new(plan);
+    let place = Place { cpus: Vec::new(), real_time: plan.is_real_time() };
+    let asked = plan.of_threads.clone().over(&plan.of_all);
+    let (performed, begin_ns) = (Arc::clone(&plan), now_ns(Clock::Monotonic));
+    let started_ns = session.time_of(begin_ns);
+    let seen = session.perform(place, move |stage| perform(&performed, stage, (begin_ns, started_ns)))?;
+    let seen = seen.transpose()?.unwrap_or_default();
+    let held = seen.refused.iter().fold(asked.clone(), |held, refused| held.without(refused.condition));
+    let set = condition_set(&asked, &held, &seen.refused);
+    let label = set.label.clone();
+    for refusal in &set.refused {
+        session.notice(Notice::ConditionRefused { conditions: label.clone(), refusal: refusal.clone() });
+    }
+    let unmet = set.refused.first().filter(|_| plan.require).cloned();
+    session.add_conditions(set);
+    seen.left.into_iter().for_each(|notice| session.notice(notice));
+    let used = seen.usage.iter().flatten().copied().reduce(Usage::plus);
+    used.into_iter().for_each(|used| session.add_usage(used));
+    for (cpu, stretches) in plan.cpus.iter().zip(&seen.stretches) {
+        let parameters = Parameters { interval_ns: plan.interval_ns, load: plan.load() };
+        let metrics = Metrics { missed: Some(stretches.gauge().missed()) };
+        let experiment = Experiment::Cyclic(Typed { parameters, metrics });
+        let (subject, quantity) = (format!("cpu{cpu}"), Quantity::Lateness);
+        let id = SeriesId { experiment, subject, about: About::default(), conditions: label.clone(), quantity };
+        if stretches.tally.count() > 0 {
+            session.add_series(stretches.tally.to_series(id));
+        }
+    }
+    unmet.map_or(Ok(()), |refusal| Err(Error::Refused(refusal)))
+}
+
+fn perform(plan: &Plan, stage: &Stage, (begin_ns, started_ns): (i64, u64)) -> Result<Seen, Error> {
+    stage.announce(plan.duration + AROUND);
+    let Applied { guard, refused } = plan.of_all.clone().allow_irreversible().apply();
+    let mut seen = Seen { refused, ..Seen::default() };
+    let notes = guard.notes().iter().map(|text| Notice::Other { text: text.clone() });
+    seen.left.extend(notes);
+    let loads = Loads::start(&plan.loads, plan.cpus.len()).map_err(Unavailable::because)?;
+    let mut crew = Crew::start(orders(plan)).map_err(|error| Unavailable::because(error.to_string()))?;
+    for refused in crew.refused().iter().flatten() {
+        if !seen.refused.iter().any(|known| known.condition == refused.condition) {
+            seen.refused.push(refused.clone());
+        }
+    }
+    seen.stretches = crew.gauges().iter().map(Stretches::new).collect();
+    watch(plan, stage, &mut seen.stretches, (begin_ns, started_ns), &mut crew, &mut seen.usage);
+    drop(loads);
+    seen.left.extend(guard.restore().iter().map(crate::frame::settings::not_restored));
+    Ok(seen)
+}
+
+/// What the threads are to do: all start together, and end when they are told to.
+fn orders(plan: &Plan) -> Orders {
+    let member = |cpu: usize| Member {
+        conditions: plan.of_threads.clone().over(&Conditions::new().cpu(cpu)),
+        interval_ns: plan.interval_ns,
+        smis_of: None,
+    };
+    Orders {
+        members: plan.cpus.iter().map(member).collect(),
+        clock: Clock::Monotonic,
+        waiting: Waiting::Deadline,
+        start: Start::Together(0),
+        limits: Limits {
+            unit: Unit::Nanoseconds,
+            cycles: None,
+            lasts_ns: i64::try_from(plan.duration.as_nanos()).ok(),
+            break_above: None,
+        },
+        keep: Keep { spread: true, ..Keep::default() },
+        bell: Bell::default(),
+    }
+}
+
+/// Enters rounds and shows progress until the threads end, by themselves or on request.
+fn watch(
+    plan: &Plan,
+    stage: &Stage,
+    stretches: &mut [Stretches],
+    (begin_ns, started_ns): (i64, u64),
+    crew: &mut Crew,
+    usage: &mut Vec<Option<Usage>>,
+) {
+    let mut recorder = Recorder::new();
+    let each = (plan.duration / ROUNDS).min(LONGEST_ROUND);
+    let elapsed = || Duration::from_nanos((now_ns(Clock::Monotonic) - begin_ns).unsigned_abs());
+    let (mut round, mut since) = (0, Duration::ZERO);
+    while !crew.bell().rung() {
+        let _ = sleep::nanosleep(LOOK.min(each).as_nanos() as i64);
+        let now = elapsed();
+        if now - since >= each && now + each / 2 < plan.duration {
+            let at = (round, started_ns + since.as_nanos() as u64);
+            stretches.iter_mut().for_each(|one| one.enter(at, &mut recorder, Usage::default()));
+            (round, since) = (round + 1, now);
+        }
+        if linux::stop::requested() || !stage.pause(progress(plan, stretches, now)) {
+            break;
+        }
+    }
+    *usage = crew.end();
+    let at = (round, started_ns + since.as_nanos() as u64);
+    for (one, used) in stretches.iter_mut().zip(usage.iter()) {
+        one.enter(at, &mut recorder, used.unwrap_or_default());
+    }
+}
+
+/// The figures so far: the CPU whose latest wake-up was the latest.
+fn progress(plan: &Plan, stretches: &[Stretches], now: Duration) -> Progress {
+    let us = |ns: i64| format!("{:.1} us", ns as f64 / 1000.0);
+    let latest = |(cpu, one): (usize, &Stretches)| Some((one.gauge().extremes()?.1, cpu));
+    let worst = plan.cpus.iter().zip(stretches).filter_map(latest).max();
+    let missed: u64 = stretches.iter().map(|one| one.gauge().missed()).sum();
+    let cycles: u64 = stretches.iter().map(|one| one.gauge().cycles()).sum();
+    let detail = worst.map(|(ns, cpu)| format!("{cycles} wake-ups, {missed} missed, latest {} on CPU {cpu}", us(ns)));
+    Progress {
+        doing: format!("{} threads", plan.cpus.len()),
+        detail,
+        done: (now.as_secs_f64() / plan.duration.as_secs_f64()).min(1.0),
+        left: plan.duration.saturating_sub(now),
+    }
+}

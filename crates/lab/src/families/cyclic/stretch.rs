@@ -1,0 +1,84 @@
+//! The rounds of a run of cycling threads: what each gauge counted since the last look, as samples.
+
+use std::sync::Arc;
+
+use punctual_record::{Recorder, SeriesTally, Usage};
+
+use super::gauge::{Gauge, highest};
+
+/// The rounds of one thread.
+#[derive(Debug)]
+pub(super) struct Stretches {
+    gauge: Arc<Gauge>,
+    counted: Vec<u64>,
+    extremes: Option<(i64, i64)>,
+    pub(super) tally: SeriesTally,
+}
+
+impl Stretches {
+    /// Before the first cycle.
+    pub(super) fn new(gauge: &Arc<Gauge>) -> Self {
+        Self { gauge: Arc::clone(gauge), counted: Vec::new(), extremes: None, tally: SeriesTally::new() }
+    }
+
+    /// Enters what was counted since the last call as a round. The minimum and the maximum of the run are exact, other values are known
+    /// to 1 %.
+    pub(super) fn enter(&mut self, (round, started_ns): (u32, u64), recorder: &mut Recorder, usage: Usage) {
+        recorder.clear();
+        let now = self.gauge.spread();
+        let extremes = self.gauge.extremes();
+        let Some((min, max)) = extremes else { return };
+        self.counted.resize(now.len(), 0);
+        let (new_min, new_max) = match self.extremes {
+            Some((old_min, old_max)) => (min < old_min, max > old_max),
+            None => (true, true),
+        };
+        let mut more: Vec<(usize, u64)> =
+            now.iter().zip(&self.counted).map(|(now, before)| now - before).enumerate().collect();
+        more.retain(|(_, count)| *count > 0);
+        if new_min && let Some((_, count)) = more.first_mut() {
+            *count -= 1;
+            recorder.record(min);
+        }
+        if new_max && let Some((_, count)) = more.last_mut().filter(|(_, count)| *count > 0) {
+            *count -= 1;
+            recorder.record(max);
+        }
+        for (bucket, count) in more {
+            let low = if bucket == 0 { 0 } else { highest(bucket - 1) + 1 };
+            recorder.record_times(i64::midpoint(low, highest(bucket)).clamp(min, max), count);
+        }
+        (self.counted, self.extremes) = (now, extremes);
+        if recorder.count() > 0 {
+            self.tally.add_round(round, started_ns, recorder, usage);
+        }
+    }
+
+    pub(super) fn gauge(&self) -> &Gauge {
+        &self.gauge
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gauge::Keep;
+    use super::*;
+
+    #[test]
+    fn the_rounds_together_have_all_cycles_and_the_exact_extremes() {
+        let gauge = Arc::new(Gauge::new(Keep { spread: true, ..Keep::default() }, false));
+        let mut stretches = Stretches::new(&gauge);
+        let mut recorder = Recorder::new();
+        let rounds = [vec![71_234, 50_001, 60_000], vec![], vec![40_404, 55_000], vec![61_000, 100_003]];
+        for (round, values) in (0..).zip(&rounds) {
+            values.iter().for_each(|value| gauge.record(*value, 0));
+            stretches.enter((round, 0), &mut recorder, Usage::default());
+        }
+        let distribution = stretches.tally.distribution();
+        let summary = distribution.summary();
+        assert_eq!((distribution.count(), summary.min, summary.max), (7, Some(40_404), Some(100_003)));
+        assert_eq!(stretches.tally.rounds().len(), 3);
+        let p50 = summary.p50.unwrap();
+        assert!((59_400..60_600).contains(&p50), "{p50}");
+    }
+}

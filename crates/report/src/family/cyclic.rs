@@ -1,0 +1,62 @@
+//! Threads that wake up at regular intervals: how late, CPU by CPU, and how many wake-ups were overslept.
+
+use punctual_record::experiment::cyclic::{Metrics, Parameters};
+use punctual_record::{Experiment, Run, Series};
+
+use crate::document::{Block, Columns, Note, Section};
+use crate::format::naming::under;
+use crate::format::{spoken, units};
+use crate::verdict::{Advice, Answer};
+
+use super::shared::{ALWAYS, Family, Measured, absent_note, measured};
+
+type Cyclic<'a> = Measured<'a, Parameters, Metrics>;
+
+pub(super) const FAMILY: Family = Family { answer, ..Family::without_answer("cyclic", sections) };
+
+fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
+    let all = measured(series, Experiment::cyclic);
+    let Some(first) = all.first() else { return Vec::new() };
+    let load = first.parameters.load.as_ref().map_or_else(|| "no load".to_owned(), |load| format!("load: {load}"));
+    let interval = units::exact(first.parameters.interval_ns);
+    let heading = format!("wake-ups every {interval}, {load}, {}", under(&first.conditions));
+    let table = Columns::new()
+        .left("CPU", ALWAYS, |thread: &Cyclic<'_>| thread.subject.trim_start_matches("cpu").to_owned())
+        .count("wake-ups", ALWAYS, |thread| Some(thread.summary.count))
+        .count("missed", ALWAYS, |thread| thread.metrics.missed)
+        .ns("min", 30, |thread| thread.summary.min)
+        .ns("p50", ALWAYS, |thread| thread.summary.p50)
+        .ns("p90", 40, |thread| thread.summary.p90)
+        .ns("p99", ALWAYS, |thread| thread.summary.p99)
+        .ns("p99.9", 60, |thread| thread.summary.p999)
+        .ns("max", ALWAYS, |thread| thread.summary.max)
+        .of(&all);
+    let mut notes = vec![Note::always(
+        "missed: wake-ups that were due while the thread had not come back from an earlier one. They are no part of the percentiles.",
+    )];
+    notes.extend(absent_note(series.iter().copied()));
+    vec![Section::new(heading).with(Block::Table(table)).with(Block::Legend(notes))]
+}
+
+/// The worst wake-up, what was missed, and what an idle machine does not show.
+fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+    let all = measured(series, Experiment::cyclic);
+    let Some(worst) = all.iter().max_by_key(|thread| thread.summary.max) else { return Answer::default() };
+    let Some(max) = worst.summary.max else { return Answer::default() };
+    let count = all.iter().map(|thread| thread.summary.count).sum();
+    let missed: u64 = all.iter().filter_map(|thread| thread.metrics.missed).sum();
+    let cpu = worst.subject.trim_start_matches("cpu");
+    let late = spoken::duration(max);
+    let mut sentences =
+        vec![format!("The latest of {} came {late} late, on CPU {cpu}.", units::many(count, "wake-up"))];
+    sentences.push(match missed {
+        0 => "None was missed.".to_owned(),
+        missed => format!("{} more were missed.", units::count(missed)),
+    });
+    if worst.parameters.load.is_none() {
+        sentences.push(
+            "Nothing was added to the load of the machine: an idle machine says little of its worst case. --load adds some.".to_owned(),
+        );
+    }
+    Answer::of(sentences)
+}
