@@ -11,6 +11,7 @@ pub(crate) mod noise;
 pub(crate) mod pairs;
 pub(crate) mod rounds;
 pub(crate) mod shares;
+pub(crate) mod tail;
 pub(crate) mod variance;
 
 pub(crate) use difference::{Draft, Shift};

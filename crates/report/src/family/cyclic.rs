@@ -1,9 +1,10 @@
 //! Threads that wake up at regular intervals: how late, CPU by CPU, and how many wake-ups were overslept.
 
 use punctual_record::experiment::cyclic::{Metrics, Parameters};
-use punctual_record::{Experiment, Run, Series};
+use punctual_record::{Distribution, Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section};
+use crate::evidence::tail;
 use crate::format::naming::under;
 use crate::format::{spoken, units};
 use crate::verdict::{Advice, Answer};
@@ -34,8 +35,33 @@ fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let mut notes = vec![Note::always(
         "missed: wake-ups that were due while the thread had not come back from an earlier one. They are no part of the percentiles.",
     )];
+    notes.extend(longer(&all).map(Note::always));
     notes.extend(absent_note(series.iter().copied()));
     vec![Section::new(heading).with(Block::Table(table)).with(Block::Legend(notes))]
+}
+
+/// A longer run, in terms of the one that was measured.
+const TIMES: f64 = 10.0;
+
+/// How late the latest wake-up of a longer run may come, or why that cannot be said; nothing without samples.
+fn longer(all: &[Cyclic<'_>]) -> Option<String> {
+    let one = |thread: &Cyclic<'_>| {
+        let samples = Distribution::from_series(thread.series).ok()?;
+        let maxima: Vec<i64> = thread.rounds.iter().filter_map(|round| round.summary.max).collect();
+        Some((tail::bound(&samples, &maxima, TIMES), thread.subject.trim_start_matches("cpu").to_owned()))
+    };
+    let bounds: Vec<_> = all.iter().filter_map(one).collect();
+    if let Some((why, cpu)) = bounds.iter().find_map(|(bound, cpu)| Some((bound.err()?, cpu))) {
+        return Some(format!("No bound for a longer run, because of CPU {cpu}: {}.", why.words()));
+    }
+    let (bound, cpu) =
+        bounds.iter().filter_map(|(bound, cpu)| Some((bound.ok()?, cpu))).max_by_key(|(bound, _)| bound.ns)?;
+    Some(format!(
+        "In ten times as many wake-ups, the latest comes at most {} late (95 % for each CPU; CPU {cpu}, shape of the tail {:.2}). That holds \
+         for a machine that stays as it was: what never happened here is no part of it.",
+        units::duration(bound.ns),
+        bound.shape
+    ))
 }
 
 /// The worst wake-up, what was missed, and what an idle machine does not show.
