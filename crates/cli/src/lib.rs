@@ -39,6 +39,9 @@ pub fn main() -> ExitCode {
     }
     // If this fails, the end of a child is still noticed, but not its status.
     let _ = punctual_linux::inherited::heed_children();
+    if let Some(done) = commands::cyclic::as_cyclictest(std::env::args_os()) {
+        return done.unwrap_or_else(|error| exit::explain(&error)).into();
+    }
     let done = match command().try_get_matches().and_then(|found| commands::Args::from_arg_matches(&found)) {
         Ok(args) => commands::dispatch(&args),
         Err(refused) if refused.use_stderr() => {

@@ -2,6 +2,7 @@
 
 mod conditions;
 mod flags;
+pub(crate) mod getopt;
 pub(crate) mod limits;
 mod measure;
 pub(crate) mod names;
@@ -11,7 +12,7 @@ use std::sync::OnceLock;
 
 use clap::Command;
 
-pub(crate) use conditions::{ProgramConditions, check};
+pub(crate) use conditions::{ConditionArgs, ProgramConditions, check};
 pub(crate) use flags::Flags;
 pub(crate) use measure::{MeasureArgs, OutputArgs, WatchArgs};
 

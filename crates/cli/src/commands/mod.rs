@@ -9,6 +9,7 @@ mod checkup;
 mod compare;
 mod conditions;
 mod cpu_lock;
+pub(crate) mod cyclic;
 mod deliver;
 mod governor;
 mod ipc;
@@ -35,6 +36,7 @@ use about::About;
 use calibrate::CalibrateArgs;
 use checkup::CheckupArgs;
 use compare::CompareArgs;
+use cyclic::CyclicArgs;
 use governor::GovernorArgs;
 use ipc::IpcArgs;
 use merge::MergeArgs;
@@ -83,6 +85,14 @@ pub(crate) enum Command {
     ///
     /// Single wake-ups need CAP_PERFMON and tracefs. Without them, the report has the times that threads waited for a CPU.
     Why(CommandArgs<WhyArgs>),
+    /// Measure wake-ups at regular intervals on every CPU, as cyclictest does
+    ///
+    /// A thread on each CPU wakes up every millisecond, under SCHED_FIFO 95 if that may be had and in locked memory. The table has the
+    /// lateness and the missed wake-ups of each CPU. It changes no idle states: --dma-latency 0us does, as cyclictest does unasked.
+    ///
+    /// A line with an option of cyclictest alone (-p80, --smp, --duration=60) does what cyclictest does, and prints the same. So does every
+    /// line of a link named cyclictest to this program: see cyclictest --help.
+    Cyclic(CommandArgs<CyclicArgs>),
     /// Measure how long a message takes between two processes
     ///
     /// Two processes pass messages through each mechanism; mechanisms are interleaved in rounds. The tables list the fastest first.
@@ -147,6 +157,7 @@ impl Args {
             Some(Command::Checkup(args)) => &**args,
             Some(Command::Wait(args)) => &**args,
             Some(Command::Why(args)) => &**args,
+            Some(Command::Cyclic(args)) => &**args,
             Some(Command::Ipc(args)) => &**args,
             Some(Command::Yield(args)) => &**args,
             Some(Command::Report(args)) => &**args,

@@ -3,7 +3,7 @@
 use punctual_record::experiment::cyclic::{Metrics, Parameters};
 use punctual_record::{Distribution, Experiment, Run, Series};
 
-use crate::document::{Block, Columns, Note, Section};
+use crate::document::{Block, Columns, Note, Section, Table};
 use crate::evidence::tail;
 use crate::format::naming::under;
 use crate::format::{spoken, units};
@@ -84,5 +84,18 @@ fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
             "Nothing was added to the load of the machine: an idle machine says little of its worst case. --load adds some.".to_owned(),
         );
     }
-    Answer::of(sentences)
+    Answer { table: Some(first_figures(&all)), ..Answer::of(sentences) }
+}
+
+/// The figures of the first screen: a row for each CPU.
+fn first_figures(all: &[Cyclic<'_>]) -> Table {
+    Columns::new()
+        .left("CPU", ALWAYS, |thread: &Cyclic<'_>| thread.subject.trim_start_matches("cpu").to_owned())
+        .count("wake-ups", 40, |thread| Some(thread.summary.count))
+        .count("missed", ALWAYS, |thread| thread.metrics.missed)
+        .ns("p50", ALWAYS, |thread| thread.summary.p50)
+        .ns("p99", ALWAYS, |thread| thread.summary.p99)
+        .ns("p99.9", 60, |thread| thread.summary.p999)
+        .ns("max", ALWAYS, |thread| thread.summary.max)
+        .of(all)
 }

@@ -1,0 +1,240 @@
+//! Command lines as getopt_long(3) takes them: options and words in any order, joined short options, values that are attached or
+//! follow, abbreviated long names.
+//!
+//! In go tables of options and the words, out come the options in order. A name is looked up in the first table, and in
+//! the next one only if the first has none like it. Refused: unknown and ambiguous names, missing and needless values.
+
+/// Whether an option has a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// No value.
+    No,
+    /// A value, attached or the next word.
+    Needed,
+    /// A value only if it is attached.
+    Attached,
+}
+
+/// An option of a table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Opt<T: 'static> {
+    /// Its letter.
+    pub(crate) short: Option<char>,
+    /// Its long name, if it has one.
+    pub(crate) long: Option<&'static str>,
+    /// Whether it has a value.
+    pub(crate) value: Value,
+    /// What it is.
+    pub(crate) id: T,
+}
+
+/// An option of a command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Given<T> {
+    /// What it is.
+    pub(crate) id: T,
+    /// As typed, without its value: `-t`, `--thr`.
+    pub(crate) typed: String,
+    /// Its value.
+    pub(crate) value: Option<String>,
+    /// The word that follows, if it is not its value.
+    pub(crate) next: Option<String>,
+}
+
+/// Why a command line is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    /// No table has it.
+    #[error("unknown option '{0}'")]
+    Unknown(String),
+    /// Several options begin like it.
+    #[error("'{typed}' may be {}", names.join(" or "))]
+    Ambiguous {
+        /// As typed.
+        typed: String,
+        /// The options.
+        names: Vec<String>,
+    },
+    /// It needs a value.
+    #[error("'{0}' needs a value")]
+    NoValue(String),
+    /// It has no value.
+    #[error("'{0}' takes no value")]
+    Needless(String),
+}
+
+/// The options of a command line. Words that are no options are passed over.
+pub(crate) fn parse<T: Copy + PartialEq>(tables: &[&[Opt<T>]], words: &[String]) -> Result<Vec<Given<T>>, Refused> {
+    let mut given = Vec::new();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        if word == "--" {
+            break;
+        }
+        if let Some(long) = word.strip_prefix("--") {
+            at += take_long(tables, long, words.get(at), &mut given)?;
+        } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            at += take_short(tables, letters, words.get(at), &mut given)?;
+        }
+    }
+    Ok(given)
+}
+
+/// Takes a long option. Returns how many of the following words it took.
+fn take_long<T: Copy + PartialEq>(
+    tables: &[&[Opt<T>]],
+    word: &str,
+    next: Option<&String>,
+    given: &mut Vec<Given<T>>,
+) -> Result<usize, Refused> {
+    let (name, attached) = match word.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (word, None),
+    };
+    let typed = format!("--{name}");
+    let opt = find_long(tables, name)?;
+    if opt.value == Value::No && attached.is_some() {
+        return Err(Refused::Needless(typed));
+    }
+    finish(&opt, typed, attached, next, given)
+}
+
+/// The option with this name, or the only one that begins like it.
+pub(crate) fn find_long<T: Copy + PartialEq>(tables: &[&[Opt<T>]], name: &str) -> Result<Opt<T>, Refused> {
+    for table in tables {
+        if let Some(exact) = table.iter().find(|opt| opt.long == Some(name)) {
+            return Ok(*exact);
+        }
+        let like: Vec<_> = table.iter().filter(|opt| opt.long.is_some_and(|long| long.starts_with(name))).collect();
+        match like.as_slice() {
+            [] => {}
+            [first, others @ ..] if others.iter().all(|opt| opt.id == first.id) => return Ok(**first),
+            _ => {
+                let names = like.iter().filter_map(|opt| Some(format!("--{}", opt.long?))).collect();
+                return Err(Refused::Ambiguous { typed: format!("--{name}"), names });
+            }
+        }
+    }
+    Err(Refused::Unknown(format!("--{name}")))
+}
+
+/// Takes the letters of a word. Returns how many of the following words they took.
+fn take_short<T: Copy>(
+    tables: &[&[Opt<T>]],
+    letters: &str,
+    next: Option<&String>,
+    given: &mut Vec<Given<T>>,
+) -> Result<usize, Refused> {
+    let mut rest = letters.chars();
+    while let Some(letter) = rest.next() {
+        let typed = format!("-{letter}");
+        let opt = tables.iter().flat_map(|table| table.iter()).find(|opt| opt.short == Some(letter));
+        let opt = opt.ok_or_else(|| Refused::Unknown(typed.clone()))?;
+        if opt.value == Value::No {
+            given.push(Given { id: opt.id, typed, value: None, next: None });
+            continue;
+        }
+        let attached = Some(rest.as_str().to_owned()).filter(|value| !value.is_empty());
+        return finish(opt, typed, attached, next, given);
+    }
+    Ok(0)
+}
+
+/// Adds an option with its value. Returns how many of the following words it took.
+fn finish<T: Copy>(
+    opt: &Opt<T>,
+    typed: String,
+    attached: Option<String>,
+    next: Option<&String>,
+    given: &mut Vec<Given<T>>,
+) -> Result<usize, Refused> {
+    let (value, next, taken) = match (opt.value, attached) {
+        (Value::Needed, None) => (Some(next.ok_or_else(|| Refused::NoValue(typed.clone()))?.clone()), None, 1),
+        (_, attached) => (attached, next.cloned(), 0),
+    };
+    given.push(Given { id: opt.id, typed, value, next });
+    Ok(taken)
+}
+
+/// A number as atoi(3) reads it: spaces, a sign, digits, and whatever follows. 0 without digits.
+pub(crate) fn atoi(text: &str) -> i32 {
+    let text = text.trim_start_matches([' ', '\t', '\n', '\u{b}', '\u{c}', '\r']);
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let digit = |number: i64, digit: u32| number.saturating_mul(10).saturating_add(i64::from(digit));
+    let number = digits.chars().map_while(|c| c.to_digit(10)).fold(0, digit);
+    let number = if negative { -number } else { number };
+    number.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &[Opt<char>] = &[
+        Opt { short: Some('t'), long: Some("threads"), value: Value::Attached, id: 't' },
+        Opt { short: Some('h'), long: Some("histogram"), value: Value::Needed, id: 'h' },
+        Opt { short: Some('H'), long: Some("histofall"), value: Value::Needed, id: 'H' },
+        Opt { short: Some('q'), long: Some("quiet"), value: Value::No, id: 'q' },
+        Opt { short: None, long: Some("tracemark"), value: Value::No, id: 'm' },
+    ];
+    const OLD: &[Opt<char>] = &[
+        Opt { short: Some('T'), long: Some("tracer"), value: Value::Needed, id: 'T' },
+        Opt { short: Some('n'), long: None, value: Value::No, id: 'n' },
+    ];
+
+    fn told(words: &[&str]) -> Result<String, String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let one = |given: Given<char>| match (given.value, given.next) {
+            (Some(value), _) => format!("{}={value}", given.id),
+            (None, Some(next)) => format!("{}>{next}", given.id),
+            (None, None) => given.id.to_string(),
+        };
+        match parse(&[TABLE, OLD], &words) {
+            Ok(given) => Ok(given.into_iter().map(one).collect::<Vec<_>>().join(" ")),
+            Err(refused) => Err(refused.to_string()),
+        }
+    }
+
+    #[test]
+    fn options_as_getopt_long_takes_them() {
+        let taken = [
+            (&["-qt4"][..], "q t=4"),
+            (&["-t", "4", "-q"], "t>4 q"),
+            (&["-qh", "30", "word", "", "-"], "q h=30"),
+            (&["-h 30"], "h= 30"),
+            (&["--thr=2", "--threads", "3"], "t=2 t>3"),
+            (&["word", "-q", "--", "-q"], "q"),
+            (&["--tr"], "m"),
+            (&["--tracer", "nop", "-n"], "T=nop n"),
+            (&["--histogram=", "-q"], "h= q"),
+            (&["-h", "-q"], "h=-q"),
+        ];
+        for (words, expected) in taken {
+            assert_eq!(told(words).as_deref(), Ok(expected), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_has_its_reason() {
+        let refused = [
+            (&["-x"][..], "unknown option '-x'"),
+            (&["--nope"], "unknown option '--nope'"),
+            (&["--hist", "5"], "'--hist' may be --histogram or --histofall"),
+            (&["-h"], "'-h' needs a value"),
+            (&["--quiet=1"], "'--quiet' takes no value"),
+        ];
+        for (words, expected) in refused {
+            assert_eq!(told(words).unwrap_err(), expected, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_as_atoi_reads_them() {
+        let read = [" 3500", "1000us", "-5", "+7", "", "fifo", "99999999999", "-99999999999", "\t12 3"].map(atoi);
+        assert_eq!(read, [3500, 1000, -5, 7, 0, 0, i32::MAX, i32::MIN, 12]);
+    }
+}

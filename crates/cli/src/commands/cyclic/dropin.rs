@@ -1,0 +1,349 @@
+//! A run in the form of cyclictest: from its options to what it prints at the end.
+//!
+//! Figures go to stdout, to the byte as cyclictest prints them. Notes go to stderr, with the name of this program. The exit status
+//! is cyclictest's: 0 also after SIGINT and after a break, 1 if the threads cannot have their policy, 2 for bad usage.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use punctual::CpuSet;
+use punctual::conditions::{Applied, Condition, Conditions, Guard};
+use punctual_lab::cyclic::{Bell, Crew, Keep, Limits, Member, Orders, Spikes, Start, TraceMark, Unit, Waiting};
+use punctual_linux::clock::Clock;
+use punctual_linux::sched;
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
+
+use super::cpus::node_of;
+use super::form::{Row, Table, Values, spikes};
+use super::options::{Affinity, Alignment, Asked, Options};
+use super::pipe::{NamedPipe, StatusFile};
+use super::{clock, help, json, options, told};
+use crate::exit::Exit;
+use crate::terminal;
+
+/// From one screen to the next.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Does what a command line of cyclictest asks for. `words`: the whole command line.
+pub(crate) fn perform(words: &[String], arguments: &[String]) -> anyhow::Result<Exit> {
+    let allowed = CpuSet::from_iter(sched::affinity(0).context("the CPUs of this process")?);
+    match options::read(arguments, &allowed)? {
+        Asked::Help => terminal::print(&help::text()).map(|()| Exit::Done),
+        Asked::Version => terminal::print(&format!("{}\n", help::maker())).map(|()| Exit::Done),
+        Asked::Run(options, notes) => {
+            say(&help::maker());
+            notes.iter().for_each(|note| say(note));
+            Session::open(*options, words.to_vec(), &allowed)?.perform()
+        }
+    }
+}
+
+/// A note on stderr. Like cyclictest's comments, it begins with `#`: programs that read both streams pass over it.
+fn say(note: &str) {
+    let note: String = note.chars().filter(|c| !c.is_control()).collect();
+    terminal::say(&format!("# {note}\n"));
+}
+
+/// The signals that came.
+#[derive(Debug, Default)]
+struct Signals {
+    end: Arc<AtomicBool>,
+    overran: Arc<AtomicBool>,
+    status: Arc<AtomicBool>,
+    status_file: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Listens. A second SIGINT or SIGTERM ends the process at once.
+    fn listen() -> std::io::Result<Self> {
+        let signals = Self::default();
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&signals.end))?;
+            signal_hook::flag::register(signal, Arc::clone(&signals.end))?;
+        }
+        signal_hook::flag::register(SIGXCPU, Arc::clone(&signals.overran))?;
+        signal_hook::flag::register(SIGUSR1, Arc::clone(&signals.status))?;
+        signal_hook::flag::register(SIGUSR2, Arc::clone(&signals.status_file))?;
+        Ok(signals)
+    }
+}
+
+/// A run.
+struct Session {
+    options: Options,
+    words: Vec<String>,
+    crew: Crew,
+    table: Table,
+    values: Vec<Values>,
+    signals: Signals,
+    status_file: Option<StatusFile>,
+    /// What holds until the end.
+    _held: Guard,
+    started: String,
+    /// Whether the reader of stdout is gone.
+    deaf: bool,
+}
+
+impl Session {
+    /// Prepares the machine and starts the threads.
+    fn open(options: Options, words: Vec<String>, allowed: &CpuSet) -> anyhow::Result<Self> {
+        let started = json::now();
+        let mut deaf = false;
+        if options.verbose {
+            deaf |= !print(&told::facts(&options, allowed));
+        }
+        let mains = match &options.affinity {
+            Affinity::These(cpus) => options.main_affinity.as_ref().or(Some(cpus)),
+            Affinity::All => options.main_affinity.as_ref(),
+        };
+        if let Some(cpus) = mains
+            && let Err(error) = sched::set_affinity(0, cpus.as_slice())
+        {
+            say(&format!("the CPUs of the main thread: {error}"));
+        }
+        let (held, told) = hold(&options);
+        deaf |= !print(&told);
+        if options.resolution {
+            clock::resolution(&options).iter().for_each(|line| say(line));
+        }
+        let signals = Signals::listen().context("listening for signals")?;
+        let status_file = StatusFile::create().map_err(|error| say(&format!("SIGUSR2 has no file: {error}"))).ok();
+        if options.verbose {
+            deaf |= !print(&told::threads(&options, allowed));
+        }
+        let crew = Crew::start(orders(&options, allowed)?).map_err(anyhow::Error::new)?;
+        refuse_without_policy(&crew)?;
+        let row = |(number, gauge): (usize, &Arc<punctual_lab::cyclic::Gauge>)| {
+            let cpu = options.cpu_of(number, allowed);
+            Row {
+                gauge: Arc::clone(gauge),
+                priority: options.priority_of(number),
+                interval_us: options.interval_of(number),
+                cpu: cpu.map_or(-1, |cpu| cpu as i64),
+                node: cpu.map_or(-1, node_of),
+            }
+        };
+        let rows: Vec<Row> = crew.gauges().iter().enumerate().map(row).collect();
+        let values = rows.iter().map(|_| Values::default()).collect();
+        let table = Table { rows, nsecs: options.nsecs, smi: options.smi };
+        Ok(Self { options, words, crew, table, values, signals, status_file, _held: held, started, deaf })
+    }
+
+    /// Runs to the end, and prints the results.
+    fn perform(mut self) -> anyhow::Result<Exit> {
+        let pipe = self.options.fifo.as_ref().map(|path| NamedPipe::serve(path, self.table.clone()));
+        self.watch();
+        // Theirs does so too: the last values are printed before the threads have ended.
+        self.crew.end();
+        if let Some(why) = pipe.and_then(NamedPipe::end) {
+            say(&why);
+        }
+        if self.signals.overran.load(Ordering::Acquire) {
+            say("the kernel ended the run: a real-time thread ran for 5 s without a wait (RLIMIT_RTTIME)");
+        }
+        let lost: u64 = self.values.iter().map(|values| values.lost).sum();
+        if lost > 0 {
+            say(&format!("{lost} values were overwritten before they could be printed"));
+        }
+        if self.options.refresh_on_max && self.draws() {
+            self.put(&format!("\u{1b}[{}B", self.table.rows.len() + 2));
+        }
+        self.conclude()
+    }
+
+    /// Whether a screen is drawn.
+    fn draws(&self) -> bool {
+        !self.options.quiet && !self.options.verbose
+    }
+
+    /// Draws until the threads are to end.
+    fn watch(&mut self) {
+        let mut shown_max = None;
+        loop {
+            let max = self.table.rows.iter().map(Row::max).max();
+            if !self.options.refresh_on_max || self.options.verbose || shown_max != max {
+                shown_max = max;
+                self.show();
+            }
+            std::thread::sleep(LOOK);
+            self.answer_signals();
+            let bell = self.crew.bell();
+            if bell.rung() || bell.ended() > 0 || self.deaf {
+                if self.options.verbose || (self.draws() && !bell.rung()) {
+                    self.show_again(shown_max.is_some());
+                }
+                return;
+            }
+            if self.draws() && (!self.options.refresh_on_max || shown_max != self.table.rows.iter().map(Row::max).max())
+            {
+                self.put(&self.upwards());
+            }
+        }
+    }
+
+    /// The last screen of a run that ends by its number of cycles has all of them.
+    fn show_again(&mut self, drawn: bool) {
+        if self.draws() && drawn {
+            self.put(&self.upwards());
+        }
+        self.show();
+    }
+
+    fn upwards(&self) -> String {
+        format!("\u{1b}[{}A", self.table.rows.len() + 2)
+    }
+
+    fn show(&mut self) {
+        let text = if self.options.verbose {
+            let (reduce, smi) = (self.options.oscope, self.options.smi);
+            let rows = self.table.rows.iter().enumerate().zip(&mut self.values);
+            rows.map(|((index, row), values)| values.lines(index, &row.gauge, reduce, smi)).collect()
+        } else if self.options.quiet {
+            return;
+        } else {
+            let class = self.options.class.name();
+            let other = if self.options.policy(0).is_none() { "/other" } else { "" };
+            let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+            format!("policy: {class}{other}: loadavg: {}          \n\n{}", load.trim_end(), self.table.lines())
+        };
+        self.put(&text);
+    }
+
+    fn answer_signals(&self) {
+        let taken = |flag: &AtomicBool| flag.swap(false, Ordering::AcqRel);
+        if taken(&self.signals.status) {
+            terminal::say(&self.table.status());
+        }
+        if taken(&self.signals.status_file) {
+            self.status_file.iter().for_each(|file| file.write(&self.table.status()));
+        }
+        if self.signals.end.load(Ordering::Acquire) || self.signals.overran.load(Ordering::Acquire) {
+            self.crew.bell().ring();
+        }
+    }
+
+    /// Writes the results in their order.
+    fn conclude(&mut self) -> anyhow::Result<Exit> {
+        let mut written = true;
+        let mut to_file = |path: &str, text: &str| {
+            if let Err(error) = File::create(path).and_then(|mut file| file.write_all(text.as_bytes())) {
+                terminal::complain(&format!("error: {}: {error}", terminal::shown(path)));
+                written = false;
+            }
+        };
+        let mut text = String::new();
+        if let Some(path) = &self.options.json {
+            let times = [self.started.clone(), json::now()];
+            let about = json::About { words: self.words.clone(), times, buckets: self.options.buckets };
+            let json = json::text(&about, &self.table);
+            if path == "-" { text += &json } else { to_file(path, &json) }
+        }
+        if self.options.quiet && self.options.buckets == 0 {
+            text += &self.table.lines();
+        }
+        let bell = self.crew.bell();
+        text += &bell.spikes().map(spikes).unwrap_or_default();
+        if self.options.buckets > 0 {
+            let histogram = self.table.histogram(self.options.buckets, self.options.histofall);
+            match &self.options.histfile {
+                Some(path) => to_file(path, &histogram),
+                None => text += &histogram,
+            }
+        }
+        if self.options.break_above.is_some() {
+            text += &self.table.breaks(bell);
+        }
+        self.put(&text);
+        Ok(Exit::Done.unless_lost(written))
+    }
+
+    /// Writes to stdout. After an error nothing more is written, and the run ends.
+    fn put(&mut self, text: &str) {
+        self.deaf = self.deaf || !print(text);
+    }
+}
+
+/// Writes to stdout at once. `false`: its reader is gone, or the disk is full.
+fn print(text: &str) -> bool {
+    let mut stdout = std::io::stdout().lock();
+    let failed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).err();
+    if let Some(error) = failed.as_ref().filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
+        terminal::complain(&format!("error: writing to stdout: {error}"));
+    }
+    failed.is_none()
+}
+
+/// Locks memory and requests a latency, and says on stdout what holds.
+fn hold(options: &Options) -> (Guard, String) {
+    let mut wanted = Conditions::new();
+    if options.mlockall {
+        wanted = wanted.lock_memory();
+    }
+    let latency = options.latency_us.filter(|_| !options.laptop);
+    match latency {
+        Some(us) => wanted = wanted.dma_latency(Duration::from_micros(u64::from(us))),
+        None if options.laptop => say("cpu_dma_latency is left alone, to save the battery"),
+        None => say("cpu_dma_latency is left alone"),
+    }
+    let Applied { guard, refused } = wanted.allow_irreversible().apply();
+    refused.iter().for_each(|refused| say(&refused.to_string()));
+    let holds = latency.filter(|_| guard.grants(Condition::DMA_LATENCY));
+    (guard, holds.map(|us| format!("# /dev/cpu_dma_latency set to {us}us\n")).unwrap_or_default())
+}
+
+/// What the threads are to do.
+fn orders(options: &Options, allowed: &CpuSet) -> anyhow::Result<Orders> {
+    let member = |number: usize| {
+        let cpu = options.cpu_of(number, allowed);
+        let conditions = Conditions::new().maybe(cpu, Conditions::cpu);
+        let conditions = conditions.maybe(options.policy(number), Conditions::policy);
+        Member { conditions, interval_ns: options.interval_of(number) * 1000, smis_of: cpu.filter(|_| options.smi) }
+    };
+    let waiting = match (options.posix_timers, options.system, options.relative) {
+        (true, _, relative) => Waiting::Timer { absolute: !relative },
+        (_, true, _) => Waiting::Nanosleep,
+        (_, _, true) => Waiting::Interval,
+        _ => Waiting::Deadline,
+    };
+    let start = match options.alignment {
+        Alignment::None => Start::Ready,
+        Alignment::Together => Start::Together(options.offset_ns),
+        Alignment::FullSecond => Start::FullSecond(options.offset_ns),
+    };
+    let limits = Limits {
+        unit: if options.nsecs { Unit::Nanoseconds } else { Unit::Microseconds },
+        cycles: options.loops,
+        lasts_ns: options.duration_s.map(|seconds| seconds.saturating_mul(1_000_000_000)),
+        break_above: options.break_above,
+    };
+    let mark = if options.tracemark && options.break_above.is_some() {
+        Some(TraceMark::open().map_err(|why| anyhow!("--tracemark: {why}"))?)
+    } else {
+        None
+    };
+    Ok(Orders {
+        members: (0..options.threads).map(member).collect(),
+        clock: if options.realtime_clock { Clock::Realtime } else { Clock::Monotonic },
+        waiting,
+        start,
+        limits,
+        keep: Keep { units: options.buckets, values: options.verbose, spread: false },
+        bell: Bell::with(options.spike_above.map(|above| Spikes::new(above, options.spike_nodes)), mark),
+    })
+}
+
+/// As theirs: without their policy the threads measure nothing.
+fn refuse_without_policy(crew: &Crew) -> anyhow::Result<()> {
+    for refused in crew.refused().iter().flatten() {
+        if refused.condition == Condition::POLICY {
+            crew.bell().ring();
+            return Err(anyhow!("Unable to change scheduling policy! {refused}"));
+        }
+        say(&refused.to_string());
+    }
+    Ok(())
+}

@@ -1,0 +1,196 @@
+//! What cyclictest prints, to the byte: the lines of threads, single values, histograms with their trailers, spikes and breaks.
+//!
+//! In go the figures of the threads, out come texts.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use punctual_lab::cyclic::{Bell, Gauge, Spikes};
+
+/// What cyclictest shows as the minimum of a thread without cycles.
+const NO_MINIMUM: i64 = 1_000_000;
+
+/// A thread as it is shown.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) gauge: Arc<Gauge>,
+    pub(super) priority: u8,
+    pub(super) interval_us: i64,
+    pub(super) cpu: i64,
+    pub(super) node: i64,
+}
+
+impl Row {
+    pub(super) fn min(&self) -> i64 {
+        self.gauge.extremes().map_or(NO_MINIMUM, |(min, _)| min)
+    }
+
+    pub(super) fn max(&self) -> i64 {
+        self.gauge.extremes().map_or(0, |(_, max)| max.max(0))
+    }
+
+    /// The mean of its values; 0 without cycles.
+    pub(super) fn mean(&self) -> f64 {
+        let cycles = self.gauge.cycles();
+        if cycles == 0 { 0.0 } else { self.gauge.sum() as f64 / cycles as f64 }
+    }
+}
+
+/// All threads.
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    pub(super) rows: Vec<Row>,
+    pub(super) nsecs: bool,
+    pub(super) smi: bool,
+}
+
+impl Table {
+    /// A line for each thread.
+    pub(super) fn lines(&self) -> String {
+        let mut text = String::new();
+        for (index, row) in self.rows.iter().enumerate() {
+            let wide = if self.nsecs { 8 } else { 5 };
+            let _ = write!(
+                text,
+                "T:{index:2} ({:5}) P:{:2} I:{} C:{:7} Min:{:7} Act:{:wide$} Avg:{:wide$} Max:{:8}",
+                row.gauge.tid(),
+                row.priority,
+                row.interval_us,
+                row.gauge.cycles(),
+                row.min(),
+                row.gauge.last(),
+                row.mean() as i64,
+                row.max(),
+            );
+            if self.smi {
+                let _ = write!(text, " SMI:{:8}", row.gauge.smis());
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The lines between marks, as signals ask for them.
+    pub(super) fn status(&self) -> String {
+        let rule = "#---------------------------\n";
+        format!("{rule}# cyclictest current status:\n{}{rule}", self.lines())
+    }
+
+    /// The histogram with its trailer; `all`: with a column of all threads.
+    pub(super) fn histogram(&self, buckets: usize, all: bool) -> String {
+        let all = all && self.rows.len() > 1;
+        let mut text = String::from("# Histogram\n");
+        for unit in 0..buckets {
+            let counts: Vec<u64> = self.rows.iter().map(|row| row.gauge.at(unit)).collect();
+            let cells: Vec<String> = counts.iter().map(|count| format!("{count:06}")).collect();
+            let _ = write!(text, "{unit:06} {}", cells.join("\t"));
+            if all {
+                let _ = write!(text, "\t{:06}", counts.iter().sum::<u64>());
+            }
+            text.push('\n');
+        }
+        let totals = self.rows.iter().map(|row| row.gauge.cycles() - row.gauge.beyond());
+        let beyond = self.rows.iter().map(|row| row.gauge.beyond());
+        let max = self.rows.iter().map(Row::max);
+        text += &trailer(
+            "Total",
+            totals.clone().map(|n| format!("{n:09}")),
+            all.then(|| format!("{:09}", totals.sum::<u64>())),
+        );
+        text += &trailer("Min Latencies", self.rows.iter().map(|row| format!("{:05}", row.min())), None);
+        text += &trailer("Avg Latencies", self.rows.iter().map(|row| format!("{:05}", row.mean() as i64)), None);
+        text += &trailer(
+            "Max Latencies",
+            max.clone().map(|n| format!("{n:05}")),
+            all.then(|| format!("{:05}", max.max().unwrap_or(0))),
+        );
+        text += &trailer(
+            "Histogram Overflows",
+            beyond.clone().map(|n| format!("{n:05}")),
+            all.then(|| format!("{:05}", beyond.sum::<u64>())),
+        );
+        text += "# Histogram Overflow at cycle number:\n";
+        for (index, row) in self.rows.iter().enumerate() {
+            text += &beyond_at(index, &row.gauge);
+        }
+        if self.smi {
+            text += &trailer("SMIs", self.rows.iter().map(|row| format!("{:05}", row.gauge.smis())), None);
+        }
+        text + "\n"
+    }
+
+    /// The threads' ids and, if a thread met a value above the limit, which one and the value.
+    pub(super) fn breaks(&self, bell: &Bell) -> String {
+        let ids = trailer("Thread Ids", self.rows.iter().map(|row| format!("{:05}", row.gauge.tid())), None);
+        let broken = bell.broken().map(|(tid, value)| format!("# Break thread: {tid}\n# Break value: {value}\n"));
+        ids + &broken.unwrap_or_default()
+    }
+}
+
+/// A line below the histogram.
+fn trailer(name: &str, values: impl Iterator<Item = String>, all: Option<String>) -> String {
+    let values: String = values.chain(all).map(|value| format!(" {value}")).collect();
+    format!("# {name}:{values}\n")
+}
+
+/// The numbers of the cycles beyond the histogram.
+fn beyond_at(index: usize, gauge: &Gauge) -> String {
+    let numbers: Vec<u64> = gauge.beyond_at().collect();
+    let shown: String = numbers.iter().map(|number| format!(" {number:05}")).collect();
+    let others = gauge.beyond().saturating_sub(numbers.len() as u64);
+    let others = if others > 0 { format!(" # {others:05} others") } else { String::new() };
+    format!("# Thread {index}:{shown}{others}\n")
+}
+
+/// The spikes; nothing without one.
+pub(super) fn spikes(spikes: &Spikes) -> String {
+    if spikes.count() == 0 {
+        return String::new();
+    }
+    let line = |spike: punctual_lab::cyclic::Spike| {
+        format!("T:{:2} Spike:{:8}: TS: {:12}\n", spike.thread, spike.value, spike.at_ns / 1000)
+    };
+    let lines: String = spikes.kept().map(line).collect();
+    format!("\n{lines}spikes = {}\n\n", spikes.count())
+}
+
+/// The single values of a thread, as `-v` prints them: the largest of each `reduce` values.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    read: u64,
+    taken: u64,
+    largest: i64,
+    at: u64,
+    /// Values that were overwritten before they were read.
+    pub(super) lost: u64,
+}
+
+impl Values {
+    /// The lines of the values since the last call.
+    pub(super) fn lines(&mut self, index: usize, gauge: &Gauge, reduce: u64, smi: bool) -> String {
+        let mut text = String::new();
+        let cycles = gauge.cycles();
+        while self.read < cycles {
+            let number = self.read;
+            self.read += 1;
+            let Some(value) = gauge.value(number) else {
+                self.lost += 1;
+                continue;
+            };
+            if value > self.largest {
+                (self.largest, self.at) = (value, number);
+            }
+            self.taken += 1;
+            if self.taken < reduce {
+                continue;
+            }
+            let _ = write!(text, "{index:8}:{:8}:{:8}", self.at, self.largest);
+            if let Some(smis) = gauge.smis_before(number).filter(|_| smi) {
+                let _ = write!(text, "{smis:8}");
+            }
+            text.push('\n');
+            (self.taken, self.largest) = (0, 0);
+        }
+        text
+    }
+}

@@ -1,0 +1,80 @@
+//! The native form: a thread on each CPU, at the highest priority that may be had, and a run in the record.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use punctual::CpuSet;
+use punctual::conditions::{Condition, Conditions, Value};
+use punctual_lab::cyclic::{self, Load, Plan, Request, highest_priority};
+use punctual_record::{Limit, Quantity};
+
+use crate::args::{ConditionArgs, OutputArgs, values};
+use crate::commands::cpu_lock;
+use crate::commands::measure::measure;
+use crate::commands::perform::{Perform, Planned};
+use crate::exit::Exit;
+use crate::refusal::BadUsage;
+
+/// Options of `cyclic`.
+#[derive(Debug, Args)]
+pub(crate) struct CyclicArgs {
+    /// From one wake-up to the next
+    #[arg(long, value_name = "DUR", default_value = "1ms", value_parser = values::positive_duration)]
+    pub(crate) every: Duration,
+    /// How long (10m, 8h)
+    #[arg(long, value_name = "DUR", default_value = "10s", value_parser = values::positive_duration)]
+    pub(crate) duration: Duration,
+    /// Load beside the threads: cpu, memory, io, fork, timers, network, 'stress-ng ARGS'
+    #[arg(long, value_name = "LOAD", value_delimiter = ',')]
+    pub(crate) load: Vec<Load>,
+    #[command(flatten)]
+    pub(crate) conditions: ConditionArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+impl CyclicArgs {
+    /// What is asked for: without a policy and a lock, the best that may be had.
+    fn asked(&self) -> Result<Conditions, BadUsage> {
+        self.conditions.check()?;
+        let [variant] = <[_; 1]>::try_from(self.conditions.variants()?).map_err(|_| {
+            BadUsage("invalid --policy: one set of conditions is measured at a time (example: --policy fifo:80)".into())
+        })?;
+        let mut asked = variant.over(&self.conditions.base());
+        if asked.value(Condition::POLICY).is_none()
+            && let Some(policy) = highest_priority()
+        {
+            asked = asked.with(Value::Policy(policy));
+        }
+        if asked.value(Condition::LOCK_MEMORY).is_none() && Condition::LOCK_MEMORY.available().is_ok() {
+            asked = asked.lock_memory();
+        }
+        Ok(asked)
+    }
+}
+
+impl Perform for CyclicArgs {
+    fn perform(&self) -> anyhow::Result<Exit> {
+        let request = Request {
+            conditions: self.asked()?,
+            require: self.conditions.require,
+            interval: self.every,
+            duration: self.duration,
+            loads: self.load.clone(),
+        };
+        let plan = Plan::new(request).map_err(BadUsage::from)?;
+        let cpus: CpuSet = cpu_lock::cpus(self.conditions.cpus().as_ref());
+        measure(cyclic::EXPERIMENT, &self.output, &cpus, |session| cyclic::run(plan, session).context("cyclic"))
+    }
+
+    fn lists_conditions(&self) -> bool {
+        self.conditions.list
+    }
+
+    fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
+        let cpus = cpu_lock::cpus(self.conditions.cpus().as_ref());
+        let of_cpu = |cpu: usize| Planned::new(cyclic::EXPERIMENT, format!("cpu{cpu}"), Quantity::Lateness);
+        Some((&self.output.fail_if, cpus.iter().map(of_cpu).collect()))
+    }
+}

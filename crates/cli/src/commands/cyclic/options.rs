@@ -1,0 +1,443 @@
+//! What a command line of cyclictest asks for ([`Options`]), with the numbers, defaults and orders of precedence of cyclictest 2.x.
+//!
+//! In go the words, out come the options and notes for stderr. Refused with status 2: what cyclictest refuses with its usage text,
+//! and an interval below 1 us, with which it never ends.
+
+use punctual::{CpuSet, Policy};
+
+use super::cpus::{self, cpu_list};
+use super::names::{Id, OLD, TODAY};
+use crate::args::getopt::{Given, atoi, parse};
+use crate::refusal::BadUsage;
+
+/// Most buckets of a histogram.
+const MOST_BUCKETS: i32 = 1_000_000;
+
+/// The policy of the measuring threads, as `--policy` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    Other,
+    Batch,
+    Idle,
+    Fifo,
+    Rr,
+}
+
+impl Class {
+    /// The class whose name the text begins with; `other` if there is none.
+    fn named(text: &str) -> Self {
+        let text = text.to_ascii_lowercase();
+        let all = [("batch", Self::Batch), ("idle", Self::Idle), ("fifo", Self::Fifo), ("rr", Self::Rr)];
+        all.into_iter().find(|(name, _)| text.starts_with(name)).map_or(Self::Other, |(_, class)| class)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Other => "other",
+            Self::Batch => "batch",
+            Self::Idle => "idle",
+            Self::Fifo => "fifo",
+            Self::Rr => "rr",
+        }
+    }
+
+    pub(super) fn is_real_time(self) -> bool {
+        matches!(self, Self::Fifo | Self::Rr)
+    }
+}
+
+/// The CPUs of the measuring threads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Affinity {
+    /// All that this process may use, one after the other.
+    All,
+    /// These, one after the other.
+    These(CpuSet),
+}
+
+/// When the threads start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Alignment {
+    None,
+    Together,
+    FullSecond,
+}
+
+/// Everything a command line asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Options {
+    pub(super) threads: usize,
+    pub(super) affinity: Affinity,
+    pub(super) main_affinity: Option<CpuSet>,
+    pub(super) class: Class,
+    pub(super) priority: u8,
+    pub(super) priospread: bool,
+    pub(super) interval_us: i64,
+    pub(super) distance_us: i64,
+    pub(super) alignment: Alignment,
+    pub(super) offset_ns: i64,
+    pub(super) realtime_clock: bool,
+    pub(super) relative: bool,
+    pub(super) system: bool,
+    pub(super) posix_timers: bool,
+    pub(super) loops: Option<u64>,
+    pub(super) duration_s: Option<i64>,
+    pub(super) break_above: Option<i64>,
+    pub(super) tracemark: bool,
+    pub(super) spike_above: Option<i64>,
+    pub(super) spike_nodes: usize,
+    pub(super) buckets: usize,
+    pub(super) histofall: bool,
+    pub(super) histfile: Option<String>,
+    pub(super) json: Option<String>,
+    pub(super) fifo: Option<String>,
+    /// `None`: the machine's latency is left alone.
+    pub(super) latency_us: Option<u32>,
+    pub(super) laptop: bool,
+    pub(super) mlockall: bool,
+    pub(super) nsecs: bool,
+    pub(super) oscope: u64,
+    pub(super) quiet: bool,
+    pub(super) verbose: bool,
+    /// `-v` stands before `-a`, so that the CPUs are named twice, as theirs are.
+    pub(super) verbose_before_cpus: bool,
+    pub(super) refresh_on_max: bool,
+    pub(super) resolution: bool,
+    pub(super) debug: bool,
+    pub(super) smi: bool,
+    pub(super) unbuffered: bool,
+}
+
+/// What is to be done.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Help,
+    Version,
+    Run(Box<Options>, Vec<String>),
+}
+
+/// The values as typed, before they are judged together.
+#[derive(Debug)]
+struct Typed {
+    options: Options,
+    notes: Vec<String>,
+    /// `None`: one for each CPU.
+    threads: Option<i32>,
+    distance: Option<i32>,
+    priority: i32,
+    smp: bool,
+    clock: i32,
+    interval: i32,
+    oscope: i32,
+    buckets: Option<i32>,
+    affinity_typed: bool,
+    aligned_twice: bool,
+}
+
+/// The options of a command line; `allowed`: the CPUs that this process may use.
+pub(super) fn read(words: &[String], allowed: &CpuSet) -> Result<Asked, BadUsage> {
+    let given = parse(&[TODAY, OLD], words).map_err(|refused| {
+        BadUsage(format!("{refused} (see cyclictest --help, or punctual cyclic --help for the native form)"))
+    })?;
+    let mut typed = Typed::new();
+    for one in &given {
+        match one.id {
+            Id::Help => return Ok(Asked::Help),
+            Id::Version => return Ok(Asked::Version),
+            _ => typed.take(one, allowed)?,
+        }
+    }
+    typed.judge(allowed)
+}
+
+impl Typed {
+    fn new() -> Self {
+        let options = Options {
+            threads: 1,
+            affinity: Affinity::All,
+            main_affinity: None,
+            class: Class::Other,
+            priority: 0,
+            priospread: false,
+            interval_us: 1000,
+            distance_us: 500,
+            alignment: Alignment::None,
+            offset_ns: 0,
+            realtime_clock: false,
+            relative: false,
+            system: false,
+            posix_timers: false,
+            loops: None,
+            duration_s: None,
+            break_above: None,
+            tracemark: false,
+            spike_above: None,
+            spike_nodes: 1024,
+            buckets: 0,
+            histofall: false,
+            histfile: None,
+            json: None,
+            fifo: None,
+            latency_us: Some(0),
+            laptop: false,
+            mlockall: false,
+            nsecs: false,
+            oscope: 1,
+            quiet: false,
+            verbose: false,
+            verbose_before_cpus: false,
+            refresh_on_max: false,
+            resolution: false,
+            debug: false,
+            smi: false,
+            unbuffered: false,
+        };
+        Self {
+            options,
+            notes: Vec::new(),
+            threads: Some(1),
+            distance: None,
+            priority: 0,
+            smp: false,
+            clock: 0,
+            interval: 1000,
+            oscope: 1,
+            buckets: None,
+            affinity_typed: false,
+            aligned_twice: false,
+        }
+    }
+
+    /// Takes an option that is on or off, or one with a value.
+    fn take(&mut self, one: &Given<Id>, allowed: &CpuSet) -> Result<(), BadUsage> {
+        let options = &mut self.options;
+        match one.id {
+            Id::DefaultSystem => options.latency_us = None,
+            Id::Laptop => options.laptop = true,
+            Id::Mlockall => options.mlockall = true,
+            Id::RefreshOnMax => options.refresh_on_max = true,
+            Id::Nsecs => options.nsecs = true,
+            Id::Priospread => options.priospread = true,
+            Id::Quiet => options.quiet = true,
+            Id::Relative => options.relative = true,
+            Id::Resolution => options.resolution = true,
+            Id::System => options.system = true,
+            Id::Smi => options.smi = true,
+            Id::Tracemark => options.tracemark = true,
+            Id::Unbuffered => options.unbuffered = true,
+            Id::Verbose => options.verbose = true,
+            Id::Debug => options.debug = true,
+            Id::PosixTimers => options.posix_timers = true,
+            Id::Smp => self.all_cpus(),
+            Id::Numa => {
+                self.all_cpus();
+                self.notes.push(format!("{} is an option of cyclictest 1.x: taken as -S", one.typed));
+            }
+            Id::Gone(instead) => {
+                self.notes.push(format!("{} is an option of cyclictest 1.x, and has no effect: {instead}", one.typed));
+            }
+            Id::Affinity => self.affinity(one, allowed)?,
+            Id::Threads => self.threads(one),
+            Id::Aligned | Id::Secaligned => self.align(one),
+            _ => self.take_value(one, allowed)?,
+        }
+        Ok(())
+    }
+
+    fn take_value(&mut self, one: &Given<Id>, allowed: &CpuSet) -> Result<(), BadUsage> {
+        let options = &mut self.options;
+        let text = one.value.clone().unwrap_or_default();
+        let number = atoi(&text);
+        let positive = (number > 0).then(|| i64::from(number));
+        match one.id {
+            Id::Breaktrace => options.break_above = (number != 0).then(|| i64::from(number)),
+            Id::Clock => self.clock = number,
+            Id::Distance => self.distance = Some(number),
+            Id::Duration => options.duration_s = Some(seconds(&text)).filter(|seconds| *seconds != 0),
+            Id::Fifo => options.fifo = Some(text),
+            Id::Histogram => self.buckets = Some(number),
+            Id::Histofall => {
+                options.histofall = true;
+                self.buckets = Some(number);
+            }
+            Id::Histfile => options.histfile = Some(text),
+            Id::Interval => self.interval = number,
+            Id::Json => options.json = Some(text),
+            Id::Latency => options.latency_us = options.latency_us.map(|_| number.max(0).unsigned_abs()),
+            Id::Loops => options.loops = positive.map(i64::unsigned_abs),
+            Id::MainAffinity => options.main_affinity = Some(cpu_list(&text, allowed).map_err(wrong(one))?),
+            Id::Oscope => self.oscope = number,
+            Id::Priority => {
+                self.priority = number;
+                if !options.class.is_real_time() {
+                    options.class = Class::Fifo;
+                }
+            }
+            Id::Policy => options.class = Class::named(&text),
+            Id::Spike => options.spike_above = positive,
+            Id::SpikeNodes if options.spike_above.is_some() => options.spike_nodes = number.max(0) as usize,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A thread on each CPU, all with the same priority.
+    fn all_cpus(&mut self) {
+        self.smp = true;
+        self.threads = None;
+        self.options.affinity = Affinity::All;
+    }
+
+    fn affinity(&mut self, one: &Given<Id>, allowed: &CpuSet) -> Result<(), BadUsage> {
+        self.affinity_typed = true;
+        if self.smp {
+            return Ok(());
+        }
+        let follows = one.next.as_deref().filter(|next| atoi(next) != 0 || next.starts_with(['0', '!']));
+        self.options.affinity = match one.value.as_deref().or(follows) {
+            Some(list) => {
+                self.options.verbose_before_cpus = self.options.verbose;
+                Affinity::These(cpu_list(list, allowed).map_err(wrong(one))?)
+            }
+            None => Affinity::All,
+        };
+        Ok(())
+    }
+
+    fn threads(&mut self, one: &Given<Id>) {
+        if self.smp {
+            self.notes.push(format!("{} has no effect after -S", one.typed));
+            return;
+        }
+        let follows = || one.next.as_deref().map(atoi).filter(|number| *number != 0);
+        self.threads = one.value.as_deref().map(atoi).or_else(follows);
+    }
+
+    fn align(&mut self, one: &Given<Id>) {
+        let other = if one.id == Id::Aligned { Alignment::FullSecond } else { Alignment::Together };
+        let this = if one.id == Id::Aligned { Alignment::Together } else { Alignment::FullSecond };
+        self.aligned_twice |= self.options.alignment == other;
+        self.options.alignment = this;
+        let offset = one.value.as_deref().or(one.next.as_deref()).map_or(0, atoi);
+        self.options.offset_ns = i64::from(offset) * 1000;
+    }
+
+    /// Refuses what does not go together, and completes what was not typed.
+    fn judge(mut self, allowed: &CpuSet) -> Result<Asked, BadUsage> {
+        let refuse = |what: &str| Err(BadUsage(format!("invalid {what}")));
+        if self.aligned_twice {
+            return refuse("--secaligned: -A aligns the threads already (example: -A 100)");
+        }
+        if !(0..=1).contains(&self.clock) {
+            return refuse("-c: must be 0 (CLOCK_MONOTONIC) or 1 (CLOCK_REALTIME)");
+        }
+        if self.interval < 1 {
+            return refuse("-i: must be at least 1, in us (example: -i 1000)");
+        }
+        if self.oscope < 1 || (self.oscope > 1 && !self.options.verbose) {
+            return refuse("-o: must be at least 1, and needs -v (example: -v -o 10)");
+        }
+        if self.buckets.is_some_and(|buckets| buckets < 1) {
+            return refuse("-h: must be at least 1, in us (example: -h 400)");
+        }
+        if !(0..=99).contains(&self.priority) {
+            return refuse("-p: must be from 0 to 99 (example: -p 80)");
+        }
+        self.complete(allowed)?;
+        self.notes_of_conflicts();
+        Ok(Asked::Run(Box::new(self.options), self.notes))
+    }
+
+    fn complete(&mut self, allowed: &CpuSet) -> Result<(), BadUsage> {
+        let options = &mut self.options;
+        let cpus = match &options.affinity {
+            Affinity::These(cpus) => cpus.len(),
+            Affinity::All => allowed.len(),
+        };
+        let Ok(threads @ 1..) = usize::try_from(self.threads.unwrap_or(cpus as i32)) else {
+            return Err(BadUsage("invalid -t: must be at least 1 (example: -t 4)".into()));
+        };
+        options.threads = threads;
+        options.buckets = self.buckets.unwrap_or(0).min(MOST_BUCKETS) as usize;
+        // All threads of a histogram have one interval.
+        options.distance_us = if options.buckets > 0 { 0 } else { i64::from(self.distance.unwrap_or(500)) };
+        options.interval_us = i64::from(self.interval);
+        options.oscope = u64::from(self.oscope.unsigned_abs());
+        options.realtime_clock = self.clock == 1;
+        let needs_priority = options.priospread || options.class.is_real_time();
+        if needs_priority && self.priority == 0 {
+            self.priority = (threads + 1).min(99) as i32;
+            self.notes.push(format!("defaulting realtime priority to {}", self.priority));
+        }
+        if self.priority > 0 && !options.class.is_real_time() {
+            options.class = Class::Fifo;
+            self.notes.push("a priority needs a real-time policy: SCHED_FIFO is used".into());
+        }
+        options.priority = self.priority as u8;
+        Ok(())
+    }
+
+    fn notes_of_conflicts(&mut self) {
+        let options = &mut self.options;
+        if options.system && options.posix_timers {
+            options.posix_timers = false;
+            self.notes.push("-x has no effect with -s, which waits with nanosleep(2)".into());
+        }
+        if self.affinity_typed && self.smp {
+            self.notes.push("-a has no effect with -S".into());
+        }
+        if options.buckets > 0 && self.distance.is_some() {
+            self.notes.push("-d has no effect with a histogram: all threads have one interval".into());
+        }
+    }
+}
+
+impl Options {
+    /// The policy of thread `number`; `None`: SCHED_OTHER.
+    pub(super) fn policy(&self, number: usize) -> Option<Policy> {
+        let priority = self.priority_of(number);
+        match self.class {
+            Class::Fifo if priority > 0 => Some(Policy::Fifo(priority)),
+            Class::Rr if priority > 0 => Some(Policy::RoundRobin(priority)),
+            _ => None,
+        }
+    }
+
+    /// The priority of thread `number`.
+    pub(super) fn priority_of(&self, number: usize) -> u8 {
+        let below = if self.priospread { number.min(99) as u8 } else { 0 };
+        self.priority.saturating_sub(below)
+    }
+
+    /// The interval of thread `number`.
+    pub(super) fn interval_of(&self, number: usize) -> i64 {
+        self.interval_us.saturating_add(self.distance_us.saturating_mul(number as i64)).max(1)
+    }
+
+    /// The CPU of thread `number`.
+    pub(super) fn cpu_of(&self, number: usize, allowed: &CpuSet) -> Option<usize> {
+        let cpus = match &self.affinity {
+            Affinity::All => allowed,
+            Affinity::These(cpus) => cpus,
+        };
+        cpus::nth(cpus, number)
+    }
+}
+
+/// A time as `-D` takes it: seconds, or with m, h or d minutes, hours or days.
+fn seconds(text: &str) -> i64 {
+    let unit = text.trim_start().trim_start_matches(['-', '+']).trim_start_matches(|c: char| c.is_ascii_digit());
+    let factor = match unit.chars().next().map(|c| c.to_ascii_lowercase()) {
+        Some('m') => 60,
+        Some('h') => 3600,
+        Some('d') => 86_400,
+        _ => 1,
+    };
+    i64::from(atoi(text)) * factor
+}
+
+/// A refusal of this option's value.
+fn wrong(one: &Given<Id>) -> impl Fn(String) -> BadUsage {
+    let typed = one.typed.clone();
+    move |why| BadUsage(format!("invalid {typed}: {why}"))
+}

@@ -1,0 +1,122 @@
+//! How a run ends: by signals, limits, without its reader, without rights; and what it lets go.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use punctual_testing::{as_plain_user, eventually};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Left, ours, run};
+
+fn started(arguments: &[&str]) -> Child {
+    ours(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Waits until it has printed that it runs.
+fn runs(child: &mut Child) {
+    let mut line = String::new();
+    BufReader::with_capacity(1, child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("# punctual"), "{line}");
+    std::thread::sleep(Duration::from_millis(200));
+}
+
+#[test]
+fn a_signal_ends_it_with_the_result_and_status_0() {
+    for which in [Signal::INT, Signal::TERM] {
+        let mut child = started(&["-q", "-t2", "-h", "3"]);
+        runs(&mut child);
+        signal(&child, which);
+        let left = Left::from(child.wait_with_output().unwrap());
+        assert_eq!(left.code, Some(0), "{}", left.stderr);
+        assert!(left.stdout.contains("# Histogram Overflows:"), "{}", left.stdout);
+    }
+}
+
+#[test]
+fn it_shows_its_figures_when_asked() {
+    let mut child = started(&["-q"]);
+    runs(&mut child);
+    signal(&child, Signal::USR1);
+    signal(&child, Signal::USR2);
+    let status = format!("/dev/shm/cyclictest{}", child.id());
+    let said =
+        eventually("the status file", || std::fs::read_to_string(&status).ok().filter(|text| text.contains("T: 0")));
+    assert!(said.starts_with("#---------------------------\n# cyclictest current status:\nT: 0 ("), "{said}");
+    signal(&child, Signal::INT);
+    let left = Left::from(child.wait_with_output().unwrap());
+    assert!(left.stderr.contains("# cyclictest current status:\nT: 0 ("), "{}", left.stderr);
+    assert!(!std::path::Path::new(&status).exists());
+}
+
+#[test]
+fn a_named_pipe_gives_the_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    let mut child = started(&["-q", "-F", path.to_str().unwrap()]);
+    runs(&mut child);
+    let mut read = String::new();
+    std::fs::File::open(&path).unwrap().read_to_string(&mut read).unwrap();
+    assert!(read.starts_with("T: 0 ("), "{read}");
+    signal(&child, Signal::INT);
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0));
+    assert!(!path.exists());
+}
+
+#[test]
+fn it_ends_with_its_reader() {
+    let mut child = started(&["-v"]);
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_a_failure() {
+    let left = run(ours(&["-q", "-l", "2", "--json=/nonexistent/file"]));
+    assert_eq!(left.code, Some(1));
+    assert!(
+        left.stderr.contains("/nonexistent/file") && left.stdout.contains("T: 0"),
+        "{}{}",
+        left.stderr,
+        left.stdout
+    );
+}
+
+#[test]
+fn the_json_has_the_keys_of_cyclictest_and_no_other() {
+    let left = run(ours(&["-q", "-t2", "-h", "100000", "-l", "5", "--json=-"]));
+    let begin = left.stdout.find('{').unwrap();
+    let end = left.stdout.find("\n}\n").unwrap() + 2;
+    let json: serde_json::Value = serde_json::from_str(&left.stdout[begin..end]).unwrap();
+    let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
+    assert_eq!(
+        keys(&json),
+        "cmdline: end_time file_version num_threads resolution_in_ns return_code rt_test_version: start_time sysinfo thread"
+    );
+    assert_eq!(keys(&json["sysinfo"]), "machine nodename realtime release sysname version");
+    assert_eq!(keys(&json["thread"]["1"]), "avg cpu cycles histogram max min node");
+    let counts = json["thread"]["0"]["histogram"].as_object().unwrap().values().map(|count| count.as_u64().unwrap());
+    assert_eq!(counts.sum::<u64>(), json["thread"]["0"]["cycles"].as_u64().unwrap());
+    assert_eq!(json["rt_test_version:"], "2.40");
+}
+
+#[test]
+fn a_plain_user_measures_and_hears_why_a_priority_is_refused() {
+    if !as_plain_user("ends::a_plain_user_measures_and_hears_why_a_priority_is_refused") {
+        return;
+    }
+    let program = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_punctual"));
+        command.arg("cyclic").args(arguments).stdin(Stdio::null());
+        run(command)
+    };
+    let other = program(&["-q", "-l", "3"]);
+    assert_eq!(other.code, Some(0), "{}", other.stderr);
+    let fifo = program(&["-q", "-l", "3", "-p", "80"]);
+    assert_eq!(fifo.code, Some(1), "{}", fifo.stderr);
+    assert!(fifo.stderr.contains("Unable to change scheduling policy!"), "{}", fifo.stderr);
+}
