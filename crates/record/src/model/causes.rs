@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Spread;
+use crate::model::budget::{Budget, Loss};
 use crate::model::series::{Code, Price};
 
 /// What was found out about the wake-ups of a run, or of a program.
@@ -41,6 +42,12 @@ pub struct Causes {
     /// Remedies that were tried on the running program, after the causes were found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<Trial>,
+    /// Where the wall time of the threads went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// What they lost, the largest loss that is not the program's own choice first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<Loss>,
 }
 
 /// Another program that was watched.

@@ -3,6 +3,7 @@
 //! Integers are nanoseconds unless their name says otherwise. A figure that the samples do not support is absent, never
 //! zero. A fact that the machine does not report is absent, never "fine".
 
+mod budget;
 mod causes;
 mod flat;
 mod hint;
@@ -12,6 +13,10 @@ mod run;
 mod series;
 mod summary;
 
+pub use budget::{
+    Budget, BudgetCheck, BudgetSource, Counter, Loss, LossKind, LossPlace, Quota, Spent, Thing, ThreadBudget,
+    ThreadPolicy, TimePart, Turns, WatchCost, Who,
+};
 pub use causes::{
     Activity, CallCauses, Cause, CauseSource, CauseTime, Causes, ChainLink, CulpritPolicy, LatePart, LateWake, Program,
     Stretch, Trial, TrialBlock, TrialPair, TrialRefused, Unseen, Unsplit, WakePart, Waker, WatchEffect,

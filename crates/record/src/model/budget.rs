@@ -1,0 +1,394 @@
+//! A budget of time: where the wall time of watched threads went, without remainder, and what of it was lost.
+
+use serde::{Deserialize, Serialize};
+
+/// The wall time of the watched threads, cut into parts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Budget {
+    /// How the times were found.
+    pub source: BudgetSource,
+    /// By thread, the one that lost the most first; at most 64.
+    pub threads: Vec<ThreadBudget>,
+    /// All other threads, summed under the name of none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<ThreadBudget>,
+    /// The control groups of the threads that limit their CPU time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quotas: Vec<Quota>,
+    /// The sums beside the kernel's own counters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<BudgetCheck>,
+    /// Stretches of time that the kernel could not keep, because its tables were full.
+    pub dropped: u64,
+    /// What watching cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<WatchCost>,
+}
+
+/// How a budget was found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetSource {
+    /// Sums of a BPF program at the scheduler's tracepoints.
+    #[default]
+    Kernel,
+    /// Counters of `/proc` and of control groups: no privilege, no calls, nobody's name.
+    Files,
+}
+
+/// The time of one thread. The parts sum to `wall_ns`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ThreadBudget {
+    /// Its name in the kernel.
+    pub thread: String,
+    /// Its number.
+    pub tid: u32,
+    /// The name of its process.
+    pub process: String,
+    /// Its process.
+    pub pid: u32,
+    /// Its policy.
+    pub policy: ThreadPolicy,
+    /// How long it was watched, ns.
+    pub wall_ns: u64,
+    /// The parts, the longest first.
+    pub parts: Vec<TimePart>,
+    /// Deadlines of a periodic thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<Turns>,
+}
+
+/// A part of a thread's time: all stretches that agree in everything but their length.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TimePart {
+    /// What the thread did.
+    pub spent: Spent,
+    /// How long, in all, ns.
+    pub ns: u64,
+    /// Stretches.
+    pub times: u64,
+    /// The longest of them, ns.
+    pub longest_ns: u64,
+    /// The system call in which it was; absent between calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// Who had the CPU where the thread was ready; who ended the wait where it was blocked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub who: Option<Who>,
+    /// What the thread waited for, or was limited by.
+    #[serde(default, skip_serializing_if = "Thing::is_empty")]
+    pub thing: Thing,
+}
+
+/// What a thread did with its time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Spent {
+    /// It ran.
+    Running,
+    /// Interrupts and softirqs ran on its CPU while it was its turn.
+    Interrupted,
+    /// The host did not run the virtual CPU while it was its turn.
+    Host,
+    /// It was ready, and another thread had the CPU, or none had it yet.
+    Ready,
+    /// The quota of its control group was used up.
+    ThrottledByQuota,
+    /// The limit for real-time threads was used up.
+    ThrottledRealTime,
+    /// The runtime of SCHED_DEADLINE was used up.
+    ThrottledDeadline,
+    /// It was stopped by a signal.
+    Stopped,
+    /// It was stopped for a tracer.
+    Traced,
+    /// Its control group was frozen.
+    Frozen,
+    /// It slept for as long as it had asked.
+    Asleep,
+    /// It slept longer than it had asked for: from the deadline to the wake-up.
+    SleptLonger,
+    /// It waited for a disk.
+    Disk,
+    /// It waited at a futex whose word has an owner.
+    Lock,
+    /// It waited at another futex: a condition variable, a semaphore, a barrier.
+    Condition,
+    /// It waited for a pipe.
+    Pipe,
+    /// It waited for a socket.
+    Socket,
+    /// It waited for any of several files (poll, select, epoll).
+    Poll,
+    /// It waited for a terminal or another file.
+    OtherFile,
+    /// A page fault read a file.
+    FaultFile,
+    /// A page fault read swap.
+    FaultSwap,
+    /// A page fault copied a page that another process shares.
+    FaultCopy,
+    /// A page fault made a page.
+    FaultNew,
+    /// The kernel reclaimed memory on the thread's behalf.
+    Reclaim,
+    /// It waited for the lock of the address space.
+    MmapLock,
+    /// It waited for a child to end.
+    Child,
+    /// A seccomp supervisor answered its call.
+    Supervisor,
+    /// It was blocked and no kind above is known for it.
+    #[default]
+    Blocked,
+    /// Nothing is known of this time.
+    Unknown,
+}
+
+/// A thread that had the CPU, or ended a wait.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Who {
+    /// Its name in the kernel; that of an interrupt or softirq where it was one.
+    pub thread: String,
+    /// Its number; 0 for an interrupt.
+    pub tid: u32,
+    /// The name of its process.
+    pub process: String,
+    /// Its process.
+    pub pid: u32,
+    /// Its policy.
+    pub policy: ThreadPolicy,
+    /// Its control group, where it is another one than the thread's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
+    /// What this thread itself did meanwhile, where it was watched: the next link of a chain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meanwhile: Option<Box<TimePart>>,
+}
+
+/// The policy of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadPolicy {
+    /// SCHED_OTHER or SCHED_BATCH at this nice value.
+    Fair(i8),
+    /// SCHED_IDLE.
+    Idle,
+    /// SCHED_FIFO or SCHED_RR at this priority.
+    RealTime(u8),
+    /// SCHED_DEADLINE.
+    Deadline,
+}
+
+impl Default for ThreadPolicy {
+    fn default() -> Self {
+        Self::Fair(0)
+    }
+}
+
+/// What a thread waited for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Thing {
+    /// The path of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// The address of a futex in the process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub futex: Option<u64>,
+    /// A control group, by its path below the mount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
+}
+
+impl Thing {
+    /// Whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Deadlines of a thread: absolute sleeps, timerfd, waits with a period.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Turns {
+    /// The call that waits for them.
+    pub call: String,
+    /// The median distance of deadlines, ns.
+    pub period_ns: u64,
+    /// How many were awaited.
+    pub turns: u64,
+    /// Those that were over when the call began.
+    pub missed: u64,
+    /// How far behind its deadline the last turn began, ns.
+    pub behind_ns: u64,
+    /// How far behind a turn began at most, ns.
+    pub most_behind_ns: u64,
+}
+
+/// The CPU quota of a control group while it was watched (`cpu.stat`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Quota {
+    /// Its path below the mount.
+    pub cgroup: String,
+    /// The quota, ns a period.
+    pub quota_ns: u64,
+    /// The period, ns.
+    pub period_ns: u64,
+    /// Threads of the group that were watched.
+    pub threads: u64,
+    /// Periods in which the group was throttled.
+    pub throttled: u64,
+    /// For how long its runqueues were throttled, summed over CPUs, ns.
+    pub throttled_ns: u64,
+}
+
+/// A sum beside the kernel's own counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BudgetCheck {
+    /// Which counter.
+    pub counter: Counter,
+    /// What the budget has, ns.
+    pub summed_ns: u64,
+    /// What the kernel counted, ns.
+    pub counted_ns: u64,
+}
+
+/// A counter of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Counter {
+    /// Time on a CPU (`/proc/TID/schedstat`, first field).
+    Running,
+    /// Time ready (`/proc/TID/schedstat`, second field); it holds throttled time too.
+    Ready,
+    /// Throttled time of control groups (`cpu.stat`).
+    Throttled,
+}
+
+/// What watching cost the program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WatchCost {
+    /// Events of the watched threads.
+    pub events: u64,
+    /// The price of one, ns: the run time of the programs in the kernel by their runs (`bpf_stats`), or measured on this machine.
+    pub each_ns: f64,
+}
+
+/// A loss: time that a thread did not choose to spend, or the finding that it lost none. The kinds and what `ns` counts are those of
+/// `culprits/losses.toml`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Loss {
+    /// What took the time.
+    pub kind: LossKind,
+    /// How much of the subject's wall time, ns.
+    pub ns: u64,
+    /// How often.
+    pub times: u64,
+    /// The thread that lost it.
+    pub subject: String,
+    /// Where, and who.
+    pub place: LossPlace,
+}
+
+/// Where a loss arose, and by whom. What is not known is absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct LossPlace {
+    /// Path of a control group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
+    /// Its limit: `25 % of a CPU`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+    /// Path of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Name of a device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// Address of a lock, in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock: Option<String>,
+    /// Address of a condition variable, semaphore or channel, in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// The thread that held the lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
+    /// The process or thread at the other end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// The thread or process that took the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub culprit: Option<String>,
+    /// The system call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+}
+
+/// The kinds of `culprits/losses.toml`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "culprits/losses.toml says what each counts")]
+pub enum LossKind {
+    Quota,
+    ThreadsOverQuota,
+    RtLimit,
+    DeadlineBudget,
+    Stopped,
+    Frozen,
+    HogThread,
+    HogProcess,
+    HogFifo,
+    Interrupts,
+    Host,
+    Nice,
+    IdlePolicy,
+    TimerSlack,
+    CoarseTimeout,
+    Disk,
+    Lock,
+    Condition,
+    Pipe,
+    Socket,
+    StarvedServer,
+    DelayedAck,
+    Chain,
+    FaultFile,
+    FaultSwap,
+    FaultCopy,
+    Reclaim,
+    MmapLock,
+    Child,
+    Tracer,
+    Supervisor,
+    OwnWork,
+    Polling,
+    Barrier,
+    EventLoop,
+    Allocator,
+    Collector,
+    InterpreterLock,
+    OnTime,
+    Computes,
+    Input,
+}
