@@ -1,13 +1,15 @@
 //! Repository chores: generated files, budgets, error rates, the kernel lab.
 //!
 //! `cargo xtask schema` writes the JSON Schema of the record. `man` and `completions` write the manual and the shell completions from
-//! the definition of the command line. `budget` checks size and start-up of the release binary. `aa` shows the error rates of
+//! the definition of the command line. `bpf` compiles the programs in the kernel. `budget` checks size and start-up of the
+//! release binary. `aa` shows the error rates of
 //! `punctual compare`. `vm` runs a command under a Debian kernel in QEMU. `install` builds and installs everything that belongs to the
 //! command, `dist` makes the files of a release. `culprits` scores `punctual why` on programs with one known ailment each. `fuzz` runs
 //! the tests of every parser with a million malformed inputs. `mutants` counts the small defects that the tests find.
 #![forbid(unsafe_code)]
 
 mod aa;
+mod bpf;
 mod budget;
 mod culprits;
 mod dist;
@@ -50,6 +52,12 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Compile the programs in the kernel, or check that their object is made of the source; needs clang-16 and llvm-strip-16
+    Bpf {
+        /// Change nothing; fail if the object differs
+        #[arg(long)]
+        check: bool,
+    },
     /// Check the release binary: size, start-up time, check-up time
     Budget,
     /// Show the error rates of `punctual compare`, `ramp` and the check-up on an unchanged machine
@@ -73,6 +81,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Schema { check } => schema::run(check),
         Chore::Man { check } => manual::man(check),
         Chore::Completions { check } => manual::completions(check),
+        Chore::Bpf { check } => bpf::run(check),
         Chore::Budget => budget::run(),
         Chore::Aa(args) => aa::run(&args),
         Chore::Culprits(args) => culprits::run(&args),

@@ -20,6 +20,9 @@ pub enum Error {
         "this kernel lacks the tracer function_graph (kernel option CONFIG_FUNCTION_GRAPH_TRACER, and no lockdown)"
     )]
     NoTracer,
+    /// The programs that sum times in the kernel cannot be had.
+    #[error("programs in the kernel: {0}")]
+    Programs(String),
     /// Another program traces.
     #[error("tracefs is in use: {0} is not as after boot")]
     InUse(&'static str),
@@ -37,6 +40,7 @@ impl Error {
                 Some("run as root, or let your group read it: mount -o remount,gid=GROUP,mode=750 /sys/kernel/tracing")
             }
             Self::Refused(_) => Some("setcap cap_perfmon=ep PROGRAM, or sysctl kernel.perf_event_paranoid=-1"),
+            Self::Programs(_) => Some("run it as root on a kernel with BTF (CONFIG_DEBUG_INFO_BTF)"),
             Self::Namespace => Some("run it outside of the container"),
             Self::InUse(_) => Some("end the other tracer first"),
             Self::NoEvent(_) | Self::NoTracer | Self::Linux(_) => None,

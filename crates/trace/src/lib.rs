@@ -4,6 +4,7 @@
 //! [`Watch`] follows the threads and gives the causes. [`ChromeTrace`] writes the events as a file for Perfetto.
 #![forbid(unsafe_code)]
 
+mod budget;
 mod catalog;
 mod chrome;
 mod clocks;
@@ -31,6 +32,7 @@ mod tracefs;
 mod watch;
 mod worst;
 
+pub use budget::Ledger;
 pub use catalog::Level;
 pub use chrome::ChromeTrace;
 pub use error::{Error, Result};

@@ -58,6 +58,25 @@ pub(crate) fn functions(addresses: &BTreeSet<u64>) -> BTreeMap<u64, String> {
     addresses.iter().filter_map(|address| Some((*address, known.get(address)?.clone()?))).collect()
 }
 
+/// The functions around these addresses, which need not be their beginnings.
+pub(crate) fn enclosing(addresses: &BTreeSet<u64>) -> BTreeMap<u64, String> {
+    let mut nearest: BTreeMap<u64, (u64, String)> = BTreeMap::new();
+    symbols(|begin, name| {
+        // Symbols are in no order: of those before an address, the last one is around it.
+        for address in addresses.range(begin..begin.saturating_add(FUNCTION)) {
+            let known = nearest.entry(*address).or_insert_with(|| (begin, name.to_owned()));
+            if known.0 < begin {
+                *known = (begin, name.to_owned());
+            }
+        }
+        None::<()>
+    });
+    nearest.into_iter().map(|(address, (_, name))| (address, name)).collect()
+}
+
+/// Bytes of a large function.
+const FUNCTION: u64 = 1 << 16;
+
 /// Looks at the symbols of /proc/kallsyms until `found` returns something.
 fn symbols<T>(mut found: impl FnMut(u64, &str) -> Option<T>) -> Option<T> {
     let file = std::fs::File::open("/proc/kallsyms").ok()?;
@@ -85,6 +104,12 @@ pub(crate) fn numbers_are_the_machines() -> bool {
 pub(crate) fn next_thread() -> i32 {
     let text = read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().last().and_then(|last| last.parse::<i32>().ok()).map_or(1, |last| last + 1)
+}
+
+/// The process of a thread; none once it has ended.
+pub(crate) fn process_of(tid: i32) -> Option<u32> {
+    let text = read_to_string(format!("/proc/{tid}/status")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
 }
 
 /// The name of a thread and the kernel's priority of it, from `/proc/TID/stat`; none once it has ended.

@@ -129,6 +129,9 @@ pub(crate) fn no_thread_remedy() -> String {
 /// What is missing if single wake-ups were to be watched.
 pub(crate) const WAKE_UPS: &str = "single wake-ups";
 
+/// What is missing if the kernel does not sum the times of threads.
+pub(crate) const BUDGET: &str = "where the time went";
+
 /// What a refusal of the kernel's events leaves out of a run: the missing part, the reason and the remedy.
 pub(crate) fn without(what: &str, error: &punctual_trace::Error) -> Unseen {
     Unseen { what: what.to_owned(), why: error.to_string(), remedy: error.remedy().map(str::to_owned) }

@@ -10,4 +10,4 @@ mod watcher;
 
 pub(crate) use process::{Family, Times, belongs_to_caller};
 pub use process::{Process, Refused, State};
-pub use watcher::{Account, Watcher};
+pub use watcher::{Account, Depth, Watcher};

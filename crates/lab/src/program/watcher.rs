@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use punctual_record::{CauseSource, Causes, Program, Unseen};
-use punctual_trace::{Batch, Error, Level, Room, Target, WakeUp, Watch};
+use punctual_trace::{Batch, Error, Ledger, Level, Room, Target, WakeUp, Watch};
 
-use crate::frame::error::{WAKE_UPS, without};
+use crate::frame::error::{BUDGET, WAKE_UPS, without};
 use crate::frame::places::Nice;
 use crate::program::process::{Family, Times};
 
@@ -19,10 +19,21 @@ const LOWEST: i32 = -20;
 /// Most listings of the threads until all are watched.
 const LISTS: u32 = 5;
 
+/// What is to be known of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Where its time went. Single wake-ups are read only where the kernel refuses to sum.
+    Sums,
+    /// Single wake-ups too: each event is read, which slows a program down that switches often.
+    WakeUps,
+}
+
 /// The watch over a program, and the account of its threads.
 #[derive(Debug)]
 pub struct Watcher {
-    watch: Result<Watch, Error>,
+    ledger: Result<Ledger, Error>,
+    /// None: only sums are wanted, and the kernel makes them.
+    watch: Option<Result<Watch, Error>>,
     account: Account,
     since: Instant,
     /// CPU time and run delay that are not part of what was found, so far and since.
@@ -35,41 +46,49 @@ pub struct Watcher {
 impl Watcher {
     /// Begins: this thread reads from now on. Where the kernel refuses its events, only the account is kept.
     #[must_use]
-    pub fn begin(target: &Target, account: Account) -> Self {
-        let watch = open(target.clone(), &account);
-        let _nice = watch.is_ok().then(|| Nice::lowered_to(LOWEST)).flatten();
-        Self { watch, account, since: Instant::now(), aside: [0; 2], aside_since: None, _nice }
+    pub fn begin(target: &Target, account: Account, depth: Depth) -> Self {
+        Self::open(Ledger::begin(target), target, account, depth)
     }
 
     /// Begins before this process executes the program: what it does until then is not the program's.
     #[must_use]
-    pub fn begin_before(pid: i32, target: &Target, account: Account) -> Self {
-        let mut watcher = Self::begin(target, account);
-        if let Ok(watch) = &mut watcher.watch {
+    pub fn begin_before(pid: i32, target: &Target, account: Account, depth: Depth) -> Self {
+        let mut watcher = Self::open(Ledger::begin_at_exec(pid), target, account, depth);
+        if let Some(Ok(watch)) = &mut watcher.watch {
             watch.executes(pid);
         }
         watcher
     }
 
+    fn open(ledger: Result<Ledger, Error>, target: &Target, account: Account, depth: Depth) -> Self {
+        let reads = depth == Depth::WakeUps || ledger.is_err();
+        let watch = reads.then(|| open(target.clone(), &account));
+        let _nice = matches!(watch, Some(Ok(_))).then(|| Nice::lowered_to(LOWEST)).flatten();
+        Self { ledger, watch, account, since: Instant::now(), aside: [0; 2], aside_since: None, _nice }
+    }
+
     /// Takes in what happened, and waits for more at most this long. `each` sees the events.
     pub fn step(&mut self, timeout: Duration, each: &mut dyn FnMut(&Batch)) {
         match &mut self.watch {
-            Ok(watch) => {
+            Some(Ok(watch)) => {
                 if let Err(error) = watch.pump(timeout, each) {
-                    self.watch = Err(error);
+                    self.watch = Some(Err(error));
                 }
             }
-            Err(_) => std::thread::sleep(timeout),
+            Some(Err(_)) | None => std::thread::sleep(timeout),
+        }
+        if let Ok(ledger) = &mut self.ledger {
+            ledger.look();
         }
         self.account.look_now_and_then();
     }
 
     /// From now on wake-ups are handed on by [`Watcher::wake_ups`] and count in no cause; or they count again.
     pub(crate) fn set_apart(&mut self, apart: bool) {
-        if let Ok(watch) = &mut self.watch
+        if let Some(Ok(watch)) = &mut self.watch
             && let Err(error) = watch.set_apart(apart)
         {
-            self.watch = Err(error);
+            self.watch = Some(Err(error));
         }
         self.account.look();
         let now = self.used();
@@ -81,7 +100,10 @@ impl Watcher {
 
     /// The wake-ups since the last call. If the kernel refuses its events, the missing part.
     pub(crate) fn wake_ups(&mut self) -> Result<Vec<WakeUp>, Unseen> {
-        self.watch.as_mut().map(Watch::wake_ups).map_err(|error| without(WAKE_UPS, error))
+        match &mut self.watch {
+            Some(watch) => watch.as_mut().map(Watch::wake_ups).map_err(|error| without(WAKE_UPS, error)),
+            None => Ok(Vec::new()),
+        }
     }
 
     fn used(&self) -> [u64; 2] {
@@ -96,27 +118,36 @@ impl Watcher {
         }
         self.account.look();
         let watched_ns = self.since.elapsed().as_nanos() as u64;
-        let mut causes = match self.watch.and_then(|mut watch| {
-            // The kernel says what a full ring dropped with the next event that fits.
-            watch.pump(Duration::ZERO, each)?;
-            watch.pump(LAST, each)?;
-            watch.switch_and(false, each)?;
-            let causes = watch.causes();
-            watch.close_meanwhile();
-            Ok(causes)
-        }) {
-            Ok(causes) => causes,
-            Err(error) => {
-                let missing = vec![without(WAKE_UPS, &error)];
-                Causes { source: CauseSource::RunDelay, watched_ns, missing, ..Causes::default() }
-            }
-        };
+        let budget = self.ledger.and_then(Ledger::end);
+        let mut causes = self.watch.map_or_else(Causes::default, |watch| end_of(watch, each));
+        causes.watched_ns = if causes.watched_ns == 0 { watched_ns } else { causes.watched_ns };
+        match budget {
+            Ok(budget) => causes.budget = Some(budget),
+            Err(error) => causes.missing.push(without(BUDGET, &error)),
+        }
         let threads = self.account.threads();
         let less = |used: Option<u64>, at: usize| Some(used?.saturating_sub(self.aside[at]));
         let (cpu_ns, run_delay_ns) = (less(self.account.cpu_ns(), 0), less(self.account.run_delay_ns(), 1));
         causes.program = Some(Program { threads, cpu_ns, run_delay_ns, ..program });
         causes
     }
+}
+
+/// What single wake-ups were.
+fn end_of(watch: Result<Watch, Error>, each: &mut dyn FnMut(&Batch)) -> Causes {
+    let found = watch.and_then(|mut watch| {
+        // The kernel says what a full ring dropped with the next event that fits.
+        watch.pump(Duration::ZERO, each)?;
+        watch.pump(LAST, each)?;
+        watch.switch_and(false, each)?;
+        let causes = watch.causes();
+        watch.close_meanwhile();
+        Ok(causes)
+    });
+    found.unwrap_or_else(|error| {
+        let missing = vec![without(WAKE_UPS, &error)];
+        Causes { source: CauseSource::RunDelay, missing, ..Causes::default() }
+    })
 }
 
 /// Opens the events, and lists the threads again: some may begin between the listing for the target and the opening.
@@ -253,7 +284,7 @@ mod tests {
         told.recv().unwrap();
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         let target = Target { tids: vec![own], with_children: true };
-        let mut watcher = Watcher::begin(&target, Account::of_process(std::process::id().cast_signed()));
+        let mut watcher = Watcher::begin(&target, Account::of_process(std::process::id().cast_signed()), Depth::WakeUps);
         let begin = WAITS.load(Ordering::SeqCst);
         punctual_testing::until("100 waits", || {
             watcher.step(Duration::from_millis(10), &mut |_| {});

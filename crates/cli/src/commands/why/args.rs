@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use punctual::conditions::CONDITIONS;
 use punctual_lab::paths::Subject;
+use punctual_lab::program::Depth;
 use punctual_lab::wait::methods;
 use punctual_lab::ways::wait::Method;
 use punctual_lab::{Observer, Session, Stop};
@@ -69,6 +70,11 @@ impl WhyArgs {
     /// How the own waits are made: as most programs make them.
     pub(crate) fn method() -> Option<&'static Method> {
         methods::find("nanosleep")
+    }
+
+    /// Single wake-ups are in the tables of --full and in --trace, and --advise compares them.
+    pub(super) fn depth(&self) -> Depth {
+        if self.full || self.advise || self.tables.is_some() || self.trace.is_some() { Depth::WakeUps } else { Depth::Sums }
     }
 
     /// Where the results go.

@@ -41,8 +41,9 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
     let duration = args.measure.amount.duration.unwrap_or(if args.advise { advise::USUAL } else { USUAL });
     let reach = if args.thread.is_some() { Reach::Threads(process.tids.clone()) } else { Reach::Process };
     let advisor = if args.advise { Some(advise::open(pid, reach)?) } else { None };
+    let depth = args.depth();
     let mut trace = Trace::begin(outputs.take("--trace"), &target);
-    let mut watcher = Watcher::begin(&target, account);
+    let mut watcher = Watcher::begin(&target, account, depth);
     let begin = Instant::now();
     let course = Course::begin(&process);
     let goes_on = || !stop.requested() && course.goes_on();

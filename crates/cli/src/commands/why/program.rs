@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use punctual_lab::advise::{Advisor, Reach, Tried};
-use punctual_lab::program::{Account, Watcher};
+use punctual_lab::program::{Account, Depth, Watcher};
 use punctual_lab::{Silent, Stop};
 use punctual_linux::supervise::{Ended, GateKeeper, Settings, Supervised, gate};
 use punctual_linux::{signal, usage};
@@ -35,7 +35,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     let used_before = children_cpu_ns();
     let (gate, keeper) = gate().context("a pipe to the program")?;
     let advise = args.advise.then(|| args.measure.amount.duration.unwrap_or(advise::USUAL));
-    let mut observer = Observer::start(keeper, advise, outputs.take("--trace"))?;
+    let mut observer = Observer::start(keeper, advise, outputs.take("--trace"), args.depth())?;
     let mut command = Command::new(&args.program[0]);
     command.args(&args.program[1..]);
     let program = match Supervised::spawn_behind(command, Settings::default(), gate) {
@@ -78,7 +78,12 @@ struct Observer {
 
 impl Observer {
     /// Starts the thread. It lets the program go when it watches, and tries remedies for some time.
-    fn start(keeper: GateKeeper, advise: Option<Duration>, trace: Option<Output>) -> anyhow::Result<Self> {
+    fn start(
+        keeper: GateKeeper,
+        advise: Option<Duration>,
+        trace: Option<Output>,
+        depth: Depth,
+    ) -> anyhow::Result<Self> {
         let ending = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&ending);
         let watch = move || {
@@ -87,7 +92,7 @@ impl Observer {
             let pid = keeper.process()?;
             let target = Target { tids: vec![pid], with_children: true };
             let mut trace = Trace::begin(trace, &target);
-            let mut watcher = Watcher::begin_before(pid, &target, Account::of_process(pid));
+            let mut watcher = Watcher::begin_before(pid, &target, Account::of_process(pid), depth);
             drop(keeper);
             let goes_on = || !told.load(Ordering::Acquire);
             let mut each = |batch: &Batch| trace.take(batch);

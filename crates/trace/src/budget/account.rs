@@ -1,0 +1,339 @@
+//! The sums of the kernel as a [`Budget`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use punctual_linux::syscall_name::name_of;
+use punctual_record::{Budget, BudgetSource, Spent, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who};
+
+use super::groups::Groups;
+use super::kernel::Programs;
+use super::kind::kind;
+use super::raw::{self, By, Deadlines, Info, Key, Name, Sum};
+use crate::names;
+
+/// Threads with a budget of their own.
+const MOST: usize = 64;
+/// Parts of a thread.
+const PARTS: usize = 64;
+/// Links of a chain.
+const LINKS: u32 = 8;
+/// The price of an event where the kernel does not say it.
+const EACH_NS: f64 = 150.0;
+
+/// What the maps hold.
+pub(super) struct Found<'a> {
+    sums: BTreeMap<[u8; raw::KEY], [u8; raw::SUM]>,
+    chains: BTreeMap<u64, Vec<([u8; raw::KEY], Sum)>>,
+    pub(super) infos: BTreeMap<u32, Info>,
+    names: BTreeMap<u32, Name>,
+    interrupts: BTreeMap<u32, Name>,
+    files: BTreeMap<(u64, u32), String>,
+    stacks: BTreeMap<u32, Vec<u64>>,
+    functions: BTreeMap<u64, String>,
+    deadlines: BTreeMap<(u32, i64), Deadlines>,
+    groups: &'a Groups,
+    pub(super) ended_ns: u64,
+    dropped: u64,
+    events: u64,
+}
+
+impl<'a> Found<'a> {
+    /// Reads all maps.
+    pub(super) fn read(programs: &Programs, groups: &'a Groups, ended_ns: u64) -> Self {
+        let word = |bytes: [u8; 4]| u32::from_ne_bytes(bytes);
+        let named = |map: &str| -> BTreeMap<u32, Name> {
+            let all = programs.all::<[u8; 4], [u8; raw::NAME]>(map);
+            all.iter().map(|(number, name)| (word(*number), Name::read(name))).collect()
+        };
+        let stacks: BTreeMap<u32, Vec<u64>> = {
+            let all = programs.all::<[u8; 4], [u8; raw::STACK]>("stacks");
+            all.iter().map(|(number, stack)| (word(*number), raw::frames(stack))).collect()
+        };
+        let mut chains: BTreeMap<u64, Vec<_>> = BTreeMap::new();
+        for (key, sum) in programs.all::<[u8; raw::CHAIN_KEY], [u8; raw::SUM]>("chains") {
+            let (of, key) = key.split_at(8);
+            let of = u64::from_ne_bytes(of.try_into().unwrap_or_default());
+            chains.entry(of).or_default().push((key.try_into().unwrap_or([0; raw::KEY]), Sum::read(&sum)));
+        }
+        let infos = programs.all::<[u8; 4], [u8; raw::INFO]>("infos");
+        let files = programs.all::<[u8; raw::INODE_KEY], [u8; raw::INODE_NAME]>("files");
+        let deadlines = programs.all::<[u8; raw::TURNS_KEY], [u8; raw::DEADLINES]>("deadlines");
+        let inode = |key: &[u8; raw::INODE_KEY]| {
+            let (number, device) = key.split_at(8);
+            let number = u64::from_ne_bytes(number.try_into().unwrap_or_default());
+            (number, u32::from_ne_bytes(device[..4].try_into().unwrap_or_default()))
+        };
+        Self {
+            sums: programs.all("sums"),
+            chains,
+            infos: infos.iter().map(|(id, info)| (word(*id), Info::read(info))).collect(),
+            names: named("names"),
+            interrupts: named("interrupts"),
+            files: files.iter().map(|(key, name)| (inode(key), raw::path(name))).collect(),
+            functions: functions(&stacks),
+            stacks,
+            deadlines: deadlines.iter().map(|(key, all)| (raw::turns_key(key), Deadlines::read(all))).collect(),
+            groups,
+            ended_ns,
+            dropped: programs.dropped(),
+            events: programs.events(),
+        }
+    }
+
+    /// The budget of the threads that are not watched for the chains alone.
+    pub(super) fn budget(&self) -> Budget {
+        let mut by_thread: BTreeMap<u32, Vec<([u8; raw::KEY], Sum)>> = BTreeMap::new();
+        for (key, sum) in &self.sums {
+            by_thread.entry(Key::read(key).id).or_default().push((*key, Sum::read(sum)));
+        }
+        let none = Vec::new();
+        let own = self.infos.iter().filter(|(_, info)| !info.aside);
+        let mut threads: Vec<ThreadBudget> =
+            own.map(|(id, info)| self.thread(*id, info, by_thread.get(id).unwrap_or(&none))).collect();
+        threads.sort_by_key(|thread| std::cmp::Reverse(lost(thread)));
+        let rest = threads.split_off(MOST.min(threads.len()));
+        let mut others = rest.into_iter().reduce(joined);
+        if let Some(roomless) = by_thread.get(&0) {
+            let parts = self.parts(&Info::default(), roomless);
+            let wall_ns = parts.iter().map(|part| part.ns).sum();
+            let roomless = ThreadBudget { parts, wall_ns, ..ThreadBudget::default() };
+            others = Some(others.map_or(roomless.clone(), |others| joined(others, roomless)));
+        }
+        if let Some(others) = &mut others {
+            *others = ThreadBudget { wall_ns: others.wall_ns, parts: std::mem::take(&mut others.parts), ..ThreadBudget::default() };
+            sort(&mut others.parts);
+        }
+        let of_pid = |pid| self.infos.values().filter(|info| !info.aside && info.name.pid == pid).count() as u64;
+        Budget {
+            source: BudgetSource::Kernel,
+            threads,
+            others,
+            quotas: self.groups.quotas(of_pid),
+            checks: Vec::new(),
+            dropped: self.dropped,
+            cost: Some(WatchCost { events: self.events, each_ns: EACH_NS }),
+        }
+    }
+
+    /// What these threads have in the sums, of these kinds, ns.
+    pub(super) fn spent(&self, kinds: &[u8], of: impl Fn(u32) -> bool) -> u64 {
+        let all = self.sums.iter().map(|(key, sum)| (Key::read(key), Sum::read(sum)));
+        all.filter(|(key, _)| kinds.contains(&key.spent) && of(key.id)).map(|(_, sum)| sum.ns).sum()
+    }
+
+    fn thread(&self, id: u32, info: &Info, sums: &[([u8; raw::KEY], Sum)]) -> ThreadBudget {
+        let end_ns = if info.end_ns == 0 { self.ended_ns } else { info.end_ns };
+        let wall_ns = end_ns.saturating_sub(info.begin_ns);
+        let mut parts = self.parts(info, sums);
+        let summed: u64 = parts.iter().map(|part| part.ns).sum();
+        if wall_ns > summed {
+            let ns = wall_ns - summed;
+            parts.push(TimePart { spent: Spent::Unknown, ns, times: 1, longest_ns: ns, ..TimePart::default() });
+            sort(&mut parts);
+        }
+        ThreadBudget {
+            thread: info.name.name.clone(),
+            tid: info.tid,
+            process: info.name.leader.clone(),
+            pid: info.name.pid,
+            policy: policy(&info.name),
+            wall_ns: wall_ns.max(summed),
+            parts,
+            turns: self.turns(id),
+        }
+    }
+
+    fn parts(&self, info: &Info, sums: &[([u8; raw::KEY], Sum)]) -> Vec<TimePart> {
+        let mut parts: Vec<(TimePart, BTreeMap<[u8; raw::KEY], Sum>)> = Vec::new();
+        for (bytes, sum) in sums {
+            let key = Key::read(bytes);
+            let part = self.part(info, &key, *sum);
+            let links = self.chains.get(&raw::hash(bytes)).into_iter().flatten();
+            let at = parts.iter().position(|(other, _)| alike(other, &part)).unwrap_or_else(|| {
+                parts.push((TimePart { ns: 0, times: 0, longest_ns: 0, ..part }, BTreeMap::new()));
+                parts.len() - 1
+            });
+            let (known, chain) = &mut parts[at];
+            add(known, *sum);
+            for (link, sum) in links {
+                chain.entry(*link).or_default().add(*sum);
+            }
+        }
+        let mut parts: Vec<TimePart> = parts.into_iter().map(|(part, chain)| self.with_chain(part, &chain)).collect();
+        sort(&mut parts);
+        if parts.len() > PARTS {
+            let rest = parts.split_off(PARTS);
+            rest.into_iter().for_each(|part| fold(&mut parts, part));
+        }
+        parts
+    }
+
+    fn with_chain(&self, mut part: TimePart, chain: &BTreeMap<[u8; raw::KEY], Sum>) -> TimePart {
+        if let Some(who) = &mut part.who {
+            who.meanwhile = self.meanwhile(chain, part.ns, LINKS).map(Box::new);
+        }
+        part
+    }
+
+    /// What the thread that ended the wait did most of the time. The programs remember its latest stretches: where they do not reach back
+    /// to the begin of the wait of `ns`, they stand for all of it.
+    fn meanwhile(&self, chain: &BTreeMap<[u8; raw::KEY], Sum>, ns: u64, depth: u32) -> Option<TimePart> {
+        let mut parts: Vec<(TimePart, BTreeMap<[u8; raw::KEY], Sum>)> = Vec::new();
+        for (bytes, sum) in chain {
+            let key = Key::read(bytes);
+            let info = self.infos.get(&key.id).cloned().unwrap_or_default();
+            let part = self.part(&info, &key, *sum);
+            let at = parts.iter().position(|(other, _)| alike(other, &part)).unwrap_or_else(|| {
+                parts.push((TimePart { ns: 0, times: 0, longest_ns: 0, ..part }, BTreeMap::new()));
+                parts.len() - 1
+            });
+            add(&mut parts[at].0, *sum);
+            for (link, sum) in self.chains.get(&raw::hash(bytes)).into_iter().flatten() {
+                parts[at].1.entry(*link).or_default().add(*sum);
+            }
+        }
+        let seen: u64 = parts.iter().map(|(part, _)| part.ns).sum();
+        let (mut part, next) = parts.into_iter().max_by_key(|(part, _)| part.ns)?;
+        part.ns = (part.ns as f64 * ns as f64 / seen.max(1) as f64) as u64;
+        if let Some(who) = part.who.as_mut().filter(|_| depth > 1) {
+            who.meanwhile = self.meanwhile(&next, part.ns, depth - 1).map(Box::new);
+        }
+        Some(part)
+    }
+
+    fn part(&self, info: &Info, key: &Key, sum: Sum) -> TimePart {
+        let call = (key.call >= 0).then(|| name_of(i64::from(key.call)));
+        let frames = self.stacks.get(&key.stack).map_or(&[][..], Vec::as_slice);
+        let functions: Vec<String> = frames.iter().filter_map(|frame| self.functions.get(frame).cloned()).collect();
+        let spent = kind(key, call.as_deref(), &functions);
+        let mut part = TimePart { spent, call, ..TimePart::default() };
+        part.who = self.who(info, key);
+        part.thing = self.thing(info, key, spent);
+        add(&mut part, sum);
+        part
+    }
+
+    fn thing(&self, info: &Info, key: &Key, spent: Spent) -> Thing {
+        let mut thing = Thing::default();
+        match spent {
+            Spent::Lock | Spent::Condition if key.mode == 0 => thing.futex = Some(key.thing).filter(|at| *at != 0),
+            Spent::ThrottledByQuota => thing.cgroup = self.groups.limiting(info.name.pid).map(str::to_owned),
+            Spent::Frozen => thing.cgroup = self.groups.path(info.name.pid).map(str::to_owned),
+            _ => {}
+        }
+        if key.mode != 0 {
+            thing.file = self.files.get(&(key.thing, key.device)).cloned();
+        }
+        if spent == Spent::Disk && key.device != 0 {
+            thing.device = device(key.device);
+        }
+        thing
+    }
+
+    fn who(&self, info: &Info, key: &Key) -> Option<Who> {
+        match key.by {
+            By::Nobody | By::Timer => None,
+            By::Softirq => Some(Who { thread: names::softirq(key.who), ..Who::default() }),
+            By::Interrupt => {
+                let name = self.interrupts.get(&key.who).map_or_else(|| "interrupt".to_owned(), |name| name.name.clone());
+                Some(Who { thread: name, ..Who::default() })
+            }
+            By::Thread => Some(self.thread_named(info, key.who)),
+        }
+    }
+
+    fn thread_named(&self, info: &Info, tid: u32) -> Who {
+        let watched = self.infos.values().find(|info| info.tid == tid && !info.name.name.is_empty());
+        let name = watched.map(|info| &info.name).or_else(|| self.names.get(&tid)).cloned().unwrap_or_default();
+        let (own, its) = (self.groups.path(info.name.pid), cgroup(name.pid));
+        let cgroup = its.filter(|its| own.is_some_and(|own| own != its));
+        let policy = policy(&name);
+        Who { thread: name.name, tid, process: name.leader, pid: name.pid, policy, cgroup, meanwhile: None }
+    }
+
+    fn turns(&self, id: u32) -> Option<Turns> {
+        let own = self.deadlines.iter().filter(|((of, _), _)| *of == id);
+        let ((_, call), all) = own.max_by_key(|(_, all)| all.count)?;
+        let period_ns = all.last_ns.saturating_sub(all.first_ns) / all.count.saturating_sub(1).max(1);
+        Some(Turns {
+            call: name_of(*call),
+            period_ns,
+            turns: all.count,
+            missed: all.missed,
+            behind_ns: all.behind_ns,
+            most_behind_ns: all.most_ns,
+        })
+    }
+}
+
+/// Time that the thread did not choose to spend: by it, threads are sorted.
+fn lost(thread: &ThreadBudget) -> (u64, u64) {
+    let chosen = [Spent::Running, Spent::Asleep, Spent::Poll, Spent::Condition, Spent::Child, Spent::Unknown];
+    let lost = thread.parts.iter().filter(|part| !chosen.contains(&part.spent)).map(|part| part.ns).sum();
+    (lost, thread.wall_ns)
+}
+
+fn alike(one: &TimePart, other: &TimePart) -> bool {
+    let who = |part: &TimePart| part.who.as_ref().map(|who| (who.tid, who.thread.clone()));
+    one.spent == other.spent && one.call == other.call && one.thing == other.thing && who(one) == who(other)
+}
+
+fn add(part: &mut TimePart, sum: Sum) {
+    part.ns += sum.ns;
+    part.times += sum.times;
+    part.longest_ns = part.longest_ns.max(sum.longest_ns);
+}
+
+fn sort(parts: &mut [TimePart]) {
+    parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
+}
+
+/// Adds a small part to another of its kind, or keeps it without its details.
+fn fold(parts: &mut Vec<TimePart>, part: TimePart) {
+    let sum = Sum { ns: part.ns, times: part.times, longest_ns: part.longest_ns };
+    let bare = |other: &TimePart| other.spent == part.spent && other.who.is_none() && other.call.is_none() && other.thing.is_empty();
+    match parts.iter_mut().find(|other| bare(other)) {
+        Some(other) => add(other, sum),
+        None => parts.push(TimePart { who: None, call: None, thing: Thing::default(), ..part }),
+    }
+}
+
+fn joined(mut one: ThreadBudget, other: ThreadBudget) -> ThreadBudget {
+    one.wall_ns += other.wall_ns;
+    other.parts.into_iter().for_each(|part| fold(&mut one.parts, part));
+    one
+}
+
+fn policy(name: &Name) -> ThreadPolicy {
+    const IDLE: u32 = 5;
+    match name.prio {
+        ..0 => ThreadPolicy::Deadline,
+        0..100 if name.policy != 0 || name.prio != 0 => ThreadPolicy::RealTime((99 - name.prio).unsigned_abs() as u8),
+        _ if name.policy == IDLE => ThreadPolicy::Idle,
+        _ => ThreadPolicy::Fair(name.nice.clamp(-20, 19) as i8),
+    }
+}
+
+/// The group of a process that still runs, as the CPU controller has it.
+fn cgroup(pid: u32) -> Option<String> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let path = |line: &str| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        (controllers.is_empty() || controllers.split(',').any(|one| one == "cpu")).then(|| path.to_owned())
+    };
+    text.lines().filter_map(path).max_by_key(String::len)
+}
+
+/// The name of a block device, by its number in the kernel.
+fn device(number: u32) -> Option<String> {
+    let (major, minor) = (number >> 20, number & 0xf_ffff);
+    let link = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    Some(link.file_name()?.to_string_lossy().into_owned())
+}
+
+/// The functions of all addresses.
+fn functions(stacks: &BTreeMap<u32, Vec<u64>>) -> BTreeMap<u64, String> {
+    let addresses: BTreeSet<u64> = stacks.values().flatten().copied().collect();
+    if addresses.is_empty() { BTreeMap::new() } else { names::enclosing(&addresses) }
+}

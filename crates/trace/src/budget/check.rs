@@ -1,0 +1,26 @@
+//! The kernel's own counters, beside the sums.
+
+use punctual_record::{BudgetCheck, Counter, Quota};
+
+use super::account::Found;
+use super::raw::spent;
+
+/// What sums and counters have of the same threads: those whose end was seen.
+pub(super) fn checks(found: &Found<'_>, quotas: &[Quota]) -> Vec<BudgetCheck> {
+    let kinds: [(Counter, &[u8]); 2] = [
+        (Counter::Running, &[spent::RUNNING, spent::INTERRUPTED]),
+        (Counter::Ready, &[spent::READY, spent::QUOTA, spent::REAL_TIME]),
+    ];
+    let watched = || found.infos.iter().filter(|(_, info)| !info.aside && info.end_ns != 0);
+    let of_threads = kinds.into_iter().enumerate().map(|(at, (counter, kinds))| {
+        let summed_ns = found.spent(kinds, |id| found.infos.get(&id).is_some_and(|info| !info.aside && info.end_ns != 0));
+        BudgetCheck { counter, summed_ns, counted_ns: watched().map(|(_, info)| info.counted_ns[at]).sum() }
+    });
+    let mut checks: Vec<BudgetCheck> = of_threads.collect();
+    let counted_ns: u64 = quotas.iter().map(|quota| quota.throttled_ns).sum();
+    if counted_ns > 0 {
+        let summed_ns = found.spent(&[spent::QUOTA], |_| true);
+        checks.push(BudgetCheck { counter: Counter::Throttled, summed_ns, counted_ns });
+    }
+    checks
+}

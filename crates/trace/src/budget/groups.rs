@@ -1,0 +1,151 @@
+//! The control groups of the watched processes that limit their CPU time, and how often they did.
+
+use std::collections::BTreeMap;
+use std::fs::read_to_string;
+use std::path::{Path, PathBuf};
+
+use punctual_record::Quota;
+
+/// Most groups.
+const MOST: usize = 64;
+
+/// A control group with a quota.
+#[derive(Debug)]
+struct Group {
+    path: String,
+    before: Stat,
+    last: Stat,
+    quota_ns: u64,
+    period_ns: u64,
+    pids: Vec<u32>,
+}
+
+/// `cpu.stat`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Stat {
+    throttled: u64,
+    throttled_ns: u64,
+}
+
+/// All that limit the processes.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    mounts: Vec<Mount>,
+    by_folder: BTreeMap<PathBuf, Group>,
+    /// The path of each process's group.
+    of: BTreeMap<u32, String>,
+}
+
+/// A hierarchy that can limit CPU time.
+#[derive(Debug)]
+struct Mount {
+    folder: PathBuf,
+    unified: bool,
+}
+
+impl Groups {
+    pub(super) fn new() -> Self {
+        let text = read_to_string("/proc/self/mounts").unwrap_or_default();
+        let mounts = text.lines().filter_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            let (folder, kind, options) = (words.next()?, words.next()?, words.next()?);
+            let unified = kind == "cgroup2";
+            let limits = unified || kind == "cgroup" && options.split(',').any(|option| option == "cpu");
+            limits.then(|| Mount { folder: PathBuf::from(folder), unified })
+        });
+        Self { mounts: mounts.collect(), ..Self::default() }
+    }
+
+    /// Looks where these processes are now, and reads what the groups say.
+    pub(super) fn look(&mut self, pids: impl Iterator<Item = u32>) {
+        for pid in pids {
+            let Ok(text) = read_to_string(format!("/proc/{pid}/cgroup")) else { continue };
+            for line in text.lines() {
+                self.enter(pid, line);
+            }
+        }
+        for (folder, group) in &mut self.by_folder {
+            group.last = stat(folder).unwrap_or(group.last);
+        }
+    }
+
+    /// A line of /proc/PID/cgroup: `4:cpu,cpuacct:/web`, `0::/web`.
+    fn enter(&mut self, pid: u32, line: &str) {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { return };
+        let unified = controllers.is_empty();
+        if !unified && !controllers.split(',').any(|controller| controller == "cpu") {
+            return;
+        }
+        let Some(mount) = self.mounts.iter().find(|mount| mount.unified == unified) else { return };
+        if path != "/" || !self.of.contains_key(&pid) {
+            self.of.insert(pid, path.to_owned());
+        }
+        let mut below = Path::new(path);
+        while below != Path::new("/") {
+            let folder = mount.folder.join(below.strip_prefix("/").unwrap_or(below));
+            if let Some(group) = self.by_folder.get_mut(&folder) {
+                if !group.pids.contains(&pid) && group.pids.len() < 1 << 14 {
+                    group.pids.push(pid);
+                }
+            } else if self.by_folder.len() < MOST
+                && let Some((quota_ns, period_ns)) = quota(&folder)
+            {
+                let (before, path) = (stat(&folder).unwrap_or_default(), below.display().to_string());
+                let group = Group { path, before, last: before, quota_ns, period_ns, pids: vec![pid] };
+                self.by_folder.insert(folder, group);
+            }
+            let Some(parent) = below.parent() else { break };
+            below = parent;
+        }
+    }
+
+    /// The path of a process's group.
+    pub(super) fn path(&self, pid: u32) -> Option<&str> {
+        self.of.get(&pid).map(String::as_str)
+    }
+
+    /// The group that stopped a process most.
+    pub(super) fn limiting(&self, pid: u32) -> Option<&str> {
+        let of_it = self.by_folder.values().filter(|group| group.pids.contains(&pid));
+        of_it.max_by_key(|group| group.throttled()).map(|group| group.path.as_str())
+    }
+
+    /// The quotas. `threads` says how many threads of a process were watched.
+    pub(super) fn quotas(&self, threads: impl Fn(u32) -> u64) -> Vec<Quota> {
+        let quota = |group: &Group| Quota {
+            cgroup: group.path.clone(),
+            quota_ns: group.quota_ns,
+            period_ns: group.period_ns,
+            threads: group.pids.iter().map(|pid| threads(*pid)).sum(),
+            throttled: group.throttled(),
+            throttled_ns: group.last.throttled_ns - group.before.throttled_ns,
+        };
+        self.by_folder.values().map(quota).collect()
+    }
+}
+
+impl Group {
+    fn throttled(&self) -> u64 {
+        self.last.throttled - self.before.throttled
+    }
+}
+
+/// The quota and the period of a group, ns. None: it has no limit.
+fn quota(folder: &Path) -> Option<(u64, u64)> {
+    let number = |name: &str| read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    if let Ok(text) = read_to_string(folder.join("cpu.max")) {
+        let mut words = text.split_whitespace().map(str::parse::<u64>);
+        return Some((words.next()?.ok()? * 1000, words.next()?.ok()? * 1000));
+    }
+    // -1: no limit, which is no number here.
+    Some((number("cpu.cfs_quota_us")? * 1000, number("cpu.cfs_period_us")? * 1000))
+}
+
+fn stat(folder: &Path) -> Option<Stat> {
+    let text = read_to_string(folder.join("cpu.stat")).ok()?;
+    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
+    // Version 1 counts in ns, version 2 in us.
+    let throttled_ns = value("throttled_time ").or_else(|| Some(value("throttled_usec ")? * 1000))?;
+    Some(Stat { throttled: value("nr_throttled ")?, throttled_ns })
+}

@@ -1,0 +1,189 @@
+//! The programs in the kernel: loaded, attached, asked. They end with this process, however that ends.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+
+use aya::maps::{Array, HashMap, MapData, MapError};
+use aya::programs::{BtfTracePoint, Iter, ProgramError};
+use aya::{Btf, Ebpf, EbpfLoader, Pod};
+use punctual_linux::syscall_name::number_of;
+
+use super::raw;
+use crate::{Error, Result, Target, tap};
+
+/// Made of `bpf/budget.bpf.c` by `cargo xtask bpf`.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/budget.bpf.o");
+
+/// The programs and their tracepoints. Those with `true` are in every kernel that can load them.
+const TRACEPOINTS: [(&str, &str); 13] = [
+    ("switched", "sched_switch"),
+    ("waking", "sched_waking"),
+    ("migrated", "sched_migrate_task"),
+    ("forked", "sched_process_fork"),
+    ("executed", "sched_process_exec"),
+    ("signalled", "signal_generate"),
+    ("timer_started", "hrtimer_start"),
+    ("timer_expires", "hrtimer_expire_entry"),
+    ("timer_expired", "hrtimer_expire_exit"),
+    ("interrupt_begins", "irq_handler_entry"),
+    ("interrupt_ends", "irq_handler_exit"),
+    ("softirq_begins", "softirq_entry"),
+    ("softirq_ends", "softirq_exit"),
+];
+
+/// Calls with a descriptor as first argument, which sleep until it is ready.
+const DESCRIPTORS: [&str; 29] = [
+    "read", "readv", "pread64", "preadv", "preadv2", "pwrite64", "pwritev", "pwritev2", "recvfrom", "recv", "recvmsg",
+    "recvmmsg", "accept", "accept4", "connect", "fsync", "fdatasync", "syncfs", "flock", "fcntl", "ioctl", "ftruncate",
+    "fallocate", "getdents64", "splice", "copy_file_range", "close", "mq_timedreceive", "mq_timedsend",
+];
+/// Those that send what another thread of this machine receives.
+const SENDS: [&str; 6] = ["write", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile"];
+
+/// Whom to watch.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Whom {
+    /// Watched as soon as it has executed its program.
+    pub(super) executes: u32,
+    /// Threads that it creates are watched.
+    pub(super) process: u32,
+}
+
+/// The programs, attached.
+#[derive(Debug)]
+pub(super) struct Programs {
+    ebpf: Ebpf,
+}
+
+impl Programs {
+    /// Loads and attaches them.
+    pub(super) fn attach(target: &Target, whom: Whom) -> Result<Self> {
+        let btf = Btf::from_sys_fs().map_err(|error| refused("/sys/kernel/btf/vmlinux", &error))?;
+        let (calls, children, own) = (calls(), u32::from(target.with_children), std::process::id());
+        let mut ebpf = EbpfLoader::new()
+            .btf(Some(&btf))
+            .allow_unsupported_maps()
+            .map_max_entries("cpus", cpus())
+            .override_global("EXECUTES", &whom.executes, true)
+            .override_global("PROCESS", &whom.process, true)
+            .override_global("CHILDREN", &children, true)
+            .override_global("SELF", &own, true)
+            .override_global("CALLS", &calls, true)
+            .load(OBJECT)
+            .map_err(|error| refused("loading the programs", &error))?;
+        for (name, tracepoint) in TRACEPOINTS {
+            let program = ebpf.program_mut(name).ok_or(Error::NoEvent(tracepoint))?;
+            let program: &mut BtfTracePoint = program.try_into().map_err(|error| refused(name, &error))?;
+            program.load(tracepoint, &btf).map_err(|error| program_refused(tracepoint, &error))?;
+            program.attach().map_err(|error| program_refused(tracepoint, &error))?;
+        }
+        let over = iterator(&mut ebpf)?;
+        over.load("task", &btf).map_err(|error| program_refused("iter/task", &error))?;
+        let mut programs = Self { ebpf };
+        programs.seed(target)?;
+        Ok(programs)
+    }
+
+    /// Begins to watch the threads that exist.
+    fn seed(&mut self, target: &Target) -> Result<()> {
+        if target.tids.is_empty() {
+            return Ok(());
+        }
+        let mut targets: HashMap<_, u32, u32> = HashMap::try_from(self.ebpf.map_mut("targets").ok_or_else(no_map)?)
+            .map_err(|error| refused("targets", &error))?;
+        for tid in &target.tids {
+            targets.insert(tid.cast_unsigned(), 1, 0).map_err(|error| refused("targets", &error))?;
+        }
+        self.over_tasks()
+    }
+
+    fn over_tasks(&mut self) -> Result<()> {
+        let over = iterator(&mut self.ebpf)?;
+        let link = over.attach().map_err(|error| program_refused("iter/task", &error))?;
+        let link = over.take_link(link).map_err(|error| program_refused("iter/task", &error))?;
+        let mut said = Vec::new();
+        let file = link.into_file().map_err(|error| refused("iter/task", &error));
+        file?.read_to_end(&mut said).map_err(|error| refused("iter/task", &error)).map(drop)
+    }
+
+    /// Ends the watch: all stretches end now. Returns the time, CLOCK_MONOTONIC.
+    pub(super) fn end(&mut self) -> Result<u64> {
+        let now = tap::now_ns();
+        let mut shared: Array<_, [u8; raw::CONTROL]> =
+            Array::try_from(self.ebpf.map_mut("shared").ok_or_else(no_map)?).map_err(|error| refused("shared", &error))?;
+        let before = shared.get(&0, 0).map_err(|error| refused("shared", &error))?;
+        shared.set(0, raw::ended(before, now), 0).map_err(|error| refused("shared", &error))?;
+        self.over_tasks()?;
+        Ok(now)
+    }
+
+    /// Stretches without room.
+    pub(super) fn dropped(&self) -> u64 {
+        let shared = self.ebpf.map("shared").and_then(|map| Array::<_, [u8; raw::CONTROL]>::try_from(map).ok());
+        shared.and_then(|shared| shared.get(&0, 0).ok()).map_or(0, |bytes| raw::dropped(&bytes))
+    }
+
+    /// Events of watched threads.
+    pub(super) fn events(&self) -> u64 {
+        let map = self.ebpf.map("cpus").and_then(|map| Array::<&MapData, [u8; raw::CPU]>::try_from(map).ok());
+        map.map_or(0, |cpus| cpus.iter().flatten().map(|cpu| raw::events(&cpu)).sum())
+    }
+
+    /// All that a map holds.
+    pub(super) fn all<K: Pod + Ord, V: Pod>(&self, name: &str) -> BTreeMap<K, V> {
+        let map = self.ebpf.map(name).and_then(|map| HashMap::<&MapData, K, V>::try_from(map).ok());
+        map.map_or_else(BTreeMap::new, |map| map.iter().filter_map(|entry: std::result::Result<_, MapError>| entry.ok()).collect())
+    }
+}
+
+fn iterator(ebpf: &mut Ebpf) -> Result<&mut Iter> {
+    let program = ebpf.program_mut("over_tasks").ok_or_else(no_map)?;
+    program.try_into().map_err(|error: ProgramError| program_refused("iter/task", &error))
+}
+
+fn no_map() -> Error {
+    Error::Programs("the object has another form".to_owned())
+}
+
+fn refused(what: &str, error: &dyn std::error::Error) -> Error {
+    let mut said = format!("{what}: {error}");
+    let mut source = error.source();
+    while let Some(error) = source {
+        said = format!("{said}: {error}");
+        source = error.source();
+    }
+    Error::Programs(said)
+}
+
+/// Without the verifier's log, which has thousands of lines.
+fn program_refused(what: &str, error: &ProgramError) -> Error {
+    match error {
+        ProgramError::LoadError { io_error, verifier_log } => {
+            let log = verifier_log.to_string();
+            let last = log.lines().rev().find(|line| !line.starts_with("processed")).unwrap_or_default();
+            Error::Programs(format!("{what}: {io_error}: {last}"))
+        }
+        other => refused(what, other),
+    }
+}
+
+/// `enum call_kind` of the programs, by the numbers of this architecture.
+fn calls() -> [u8; 512] {
+    let mut calls = [0; 512];
+    let kinds = [(&DESCRIPTORS[..], 1), (&["futex"], 2), (&SENDS, 3), (&["clock_nanosleep"], 4)];
+    for (names, kind) in kinds {
+        for number in names.iter().filter_map(|name| number_of(name)) {
+            if let Some(slot) = usize::try_from(number).ok().and_then(|number| calls.get_mut(number)) {
+                *slot = kind;
+            }
+        }
+    }
+    calls
+}
+
+/// CPUs that the machine may have.
+fn cpus() -> u32 {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = text.trim().rsplit([',', '-']).next().and_then(|last| last.parse::<u32>().ok());
+    last.map_or(4096, |last| last + 1)
+}

@@ -1,0 +1,135 @@
+//! What a thread did in a stretch, from its state, its call, the file and the kernel's functions that waited.
+
+use punctual_record::Spent;
+
+use super::raw::{By, Key, how, spent};
+
+/// File types (inode(7)), shifted.
+const PIPE: u16 = 1;
+const TERMINAL: u16 = 2;
+const DISK: u16 = 6;
+const REGULAR: u16 = 8;
+const SOCKET: u16 = 12;
+
+/// Functions by which a wait is known whatever the call is: the first that fits.
+const BY_FUNCTION: [(&str, Spent); 18] = [
+    ("seccomp_do_user_notification", Spent::Supervisor),
+    ("ptrace_stop", Spent::Traced),
+    ("do_freezer_trap", Spent::Frozen),
+    ("__refrigerator", Spent::Frozen),
+    ("do_signal_stop", Spent::Stopped),
+    ("try_to_free_", Spent::Reclaim),
+    ("shrink_node", Spent::Reclaim),
+    ("reclaim_throttle", Spent::Reclaim),
+    ("mem_cgroup_handle_over_high", Spent::Reclaim),
+    ("do_swap_page", Spent::FaultSwap),
+    ("swap_read_folio", Spent::FaultSwap),
+    ("lock_mm_and_find_vma", Spent::MmapLock),
+    ("mmap_read_lock", Spent::MmapLock),
+    ("mmap_write_lock", Spent::MmapLock),
+    ("wp_page_copy", Spent::FaultCopy),
+    ("filemap_fault", Spent::FaultFile),
+    ("wait_for_vfork_done", Spent::Child),
+    ("do_wait", Spent::Child),
+];
+
+/// Calls whose waits for a semaphore of the kernel are those for the address space.
+const ADDRESS_SPACE: [&str; 8] = ["mmap", "munmap", "mprotect", "mremap", "brk", "madvise", "clone", "fork"];
+const SYNCS: [&str; 7] = ["fsync", "fdatasync", "sync", "syncfs", "msync", "sync_file_range", "umount2"];
+const POLLS: [&str; 9] =
+    ["poll", "ppoll", "select", "_newselect", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2", "io_uring_enter"];
+const SLEEPS: [&str; 3] = ["nanosleep", "clock_nanosleep", "restart_syscall"];
+
+/// What the thread did. `functions` are those of the kernel, the innermost first; none where the wait was short.
+pub(super) fn kind(key: &Key, call: Option<&str>, functions: &[String]) -> Spent {
+    match key.spent {
+        spent::RUNNING => Spent::Running,
+        spent::INTERRUPTED => Spent::Interrupted,
+        spent::READY => Spent::Ready,
+        spent::QUOTA => Spent::ThrottledByQuota,
+        spent::REAL_TIME => Spent::ThrottledRealTime,
+        spent::DEADLINE => Spent::ThrottledDeadline,
+        spent::STOPPED => Spent::Stopped,
+        spent::TRACED => Spent::Traced,
+        spent::FROZEN => Spent::Frozen,
+        spent::ASLEEP => Spent::Asleep,
+        spent::SLEPT_LONGER => Spent::SleptLonger,
+        spent::BLOCKED => blocked(key, call, functions),
+        _ => Spent::Unknown,
+    }
+}
+
+fn blocked(key: &Key, call: Option<&str>, functions: &[String]) -> Spent {
+    let in_function = |start: &str| functions.iter().any(|name| name.starts_with(start));
+    if let Some((_, kind)) = BY_FUNCTION.iter().find(|(start, _)| in_function(start)) {
+        return *kind;
+    }
+    let io = key.how & how::IO_WAIT != 0;
+    if key.how & how::OUTSIDE_CALL != 0 {
+        return match (io, in_function("rwsem_") || in_function("down_")) {
+            (true, _) => Spent::FaultFile,
+            (_, true) => Spent::MmapLock,
+            _ => Spent::Blocked,
+        };
+    }
+    let Some(call) = call else { return Spent::Blocked };
+    let by_call = in_call(key, call, in_function("rwsem_"));
+    let on_disk = io || key.how & how::UNINTERRUPTIBLE != 0 && by_call == Spent::OtherFile && !key.is_file(TERMINAL);
+    match by_call {
+        Spent::Blocked | Spent::OtherFile if on_disk => Spent::Disk,
+        // The timer of a timerfd.
+        Spent::Poll | Spent::OtherFile if key.by == By::Timer => Spent::Asleep,
+        kind => kind,
+    }
+}
+
+/// By the call and the type of its file.
+fn in_call(key: &Key, call: &str, semaphore: bool) -> Spent {
+    match call {
+        "futex" | "futex_waitv" if key.how & how::OWNED != 0 => Spent::Lock,
+        "futex" | "futex_waitv" => Spent::Condition,
+        "flock" | "fcntl" => Spent::Lock,
+        "wait4" | "waitid" => Spent::Child,
+        call if SYNCS.contains(&call) => Spent::Disk,
+        call if POLLS.contains(&call) => Spent::Poll,
+        call if SLEEPS.contains(&call) => Spent::Asleep,
+        call if semaphore && ADDRESS_SPACE.contains(&call) => Spent::MmapLock,
+        _ if key.is_file(PIPE) => Spent::Pipe,
+        _ if key.is_file(SOCKET) => Spent::Socket,
+        "open" | "openat" | "unlink" | "unlinkat" | "rename" | "renameat2" => Spent::OtherFile,
+        _ if [REGULAR, DISK, TERMINAL].iter().any(|format| key.is_file(*format)) => Spent::OtherFile,
+        "read" | "readv" | "write" | "writev" => Spent::OtherFile,
+        _ => Spent::Blocked,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(how: u16, format: u16) -> Key {
+        let (spent, by) = (spent::BLOCKED, By::Thread);
+        Key { id: 1, spent, by, call: 0, who: 0, stack: 0, thing: 0, device: 0, mode: format << 12, how }
+    }
+
+    #[test]
+    fn a_wait_is_known_by_its_functions_its_call_or_its_file() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        for (how, format, call, functions, kind) in [
+            (0, PIPE, Some("read"), &[][..], Spent::Pipe),
+            (0, SOCKET, Some("recvfrom"), &[], Spent::Socket),
+            (how::IO_WAIT | how::UNINTERRUPTIBLE, REGULAR, Some("read"), &[], Spent::Disk),
+            (how::UNINTERRUPTIBLE, REGULAR, Some("fdatasync"), &["jbd2_log_wait_commit"], Spent::Disk),
+            (how::OWNED, 0, Some("futex"), &[], Spent::Lock),
+            (0, 0, Some("futex"), &[], Spent::Condition),
+            (0, 0, Some("wait4"), &[], Spent::Child),
+            (0, 0, Some("getppid"), &["seccomp_do_user_notification"], Spent::Supervisor),
+            (how::OUTSIDE_CALL | how::IO_WAIT, 0, None, &["filemap_fault"], Spent::FaultFile),
+            (how::OUTSIDE_CALL, 0, None, &["io_schedule", "do_swap_page", "handle_mm_fault"], Spent::FaultSwap),
+            (how::UNINTERRUPTIBLE, 0, Some("munmap"), &["rwsem_down_write_slowpath"], Spent::MmapLock),
+            (0, REGULAR, Some("fcntl"), &[], Spent::Lock),
+        ] {
+            assert_eq!(super::kind(&key(how, format), call, &names(functions)), kind, "{call:?} {functions:?}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Where the wall time of watched threads went: a [`Budget`].
+//!
+//! Programs in the kernel sum the stretches of each thread at the scheduler's tracepoints (`bpf/budget.bpf.c`). Nothing is read while the
+//! threads run, but for their control groups. [`Ledger::end`] ends all stretches, reads the sums and names what they are about.
+
+mod account;
+mod check;
+mod groups;
+mod kernel;
+mod kind;
+mod raw;
+
+use std::time::{Duration, Instant};
+
+use punctual_record::Budget;
+
+use self::account::Found;
+use self::groups::Groups;
+use self::kernel::{Programs, Whom};
+use crate::{Error, Result, Target, names};
+
+/// From one look at control groups and counters to the next.
+const BETWEEN: Duration = Duration::from_millis(200);
+
+/// The sums of watched threads, so far.
+#[derive(Debug)]
+pub struct Ledger {
+    programs: Programs,
+    groups: Groups,
+    pids: Vec<u32>,
+    next: Instant,
+}
+
+impl Ledger {
+    /// Begins to sum the times of these threads, those of their children included where the target says so.
+    ///
+    /// # Errors
+    /// Where the kernel has no BTF, or refuses the programs.
+    pub fn begin(target: &Target) -> Result<Self> {
+        let process = target.with_children.then(|| target.tids.first().copied()).flatten().unwrap_or_default();
+        let process = names::process_of(process).unwrap_or_default();
+        Self::open(target, Whom { executes: 0, process })
+    }
+
+    /// Begins when this process executes its program.
+    ///
+    /// # Errors
+    /// As [`Ledger::begin`].
+    pub fn begin_at_exec(pid: i32) -> Result<Self> {
+        let target = Target { tids: Vec::new(), with_children: true };
+        let mut ledger = Self::open(&target, Whom { executes: pid.cast_unsigned(), process: 0 })?;
+        ledger.pids.push(pid.cast_unsigned());
+        Ok(ledger)
+    }
+
+    fn open(target: &Target, whom: Whom) -> Result<Self> {
+        if !names::numbers_are_the_machines() {
+            return Err(Error::Namespace);
+        }
+        let mut pids: Vec<u32> = target.tids.iter().filter_map(|tid| names::process_of(*tid)).collect();
+        pids.sort_unstable();
+        pids.dedup();
+        let mut groups = Groups::new();
+        groups.look(pids.iter().copied());
+        let programs = Programs::attach(target, whom)?;
+        Ok(Self { programs, groups, pids, next: Instant::now() })
+    }
+
+    /// Looks at control groups, if it is time. Call it now and then: at most a few times a second.
+    pub fn look(&mut self) {
+        if Instant::now() >= self.next {
+            self.next = Instant::now() + BETWEEN;
+            self.groups.look(self.pids.iter().copied());
+        }
+    }
+
+    /// Ends watching: where the time went.
+    ///
+    /// # Errors
+    /// As bpf(2) says.
+    pub fn end(mut self) -> Result<Budget> {
+        let ended_ns = self.programs.end()?;
+        self.groups.look(self.pids.iter().copied());
+        let found = Found::read(&self.programs, &self.groups, ended_ns);
+        let mut budget = found.budget();
+        budget.checks = check::checks(&found, &budget.quotas);
+        // The kernel waits until no CPU runs a program any more.
+        let programs = self.programs;
+        let _ = std::thread::Builder::new().name("close".into()).spawn(move || drop(programs));
+        Ok(budget)
+    }
+}

@@ -1,0 +1,289 @@
+//! What the maps of the programs in the kernel hold: the layouts of `bpf/budget.bpf.c`, read from bytes.
+
+/// A stretch of a thread, but for its length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    /// The thread; 0 for those without room.
+    pub(super) id: u32,
+    pub(super) spent: u8,
+    pub(super) by: By,
+    pub(super) call: i16,
+    pub(super) who: u32,
+    pub(super) stack: u32,
+    pub(super) thing: u64,
+    pub(super) device: u32,
+    pub(super) mode: u16,
+    pub(super) how: u16,
+}
+
+/// Who had the CPU, or ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum By {
+    Nobody,
+    Thread,
+    Interrupt,
+    Softirq,
+    Timer,
+}
+
+/// `enum spent` of the programs.
+pub(super) mod spent {
+    pub(in super::super) const RUNNING: u8 = 0;
+    pub(in super::super) const INTERRUPTED: u8 = 1;
+    pub(in super::super) const READY: u8 = 2;
+    pub(in super::super) const QUOTA: u8 = 3;
+    pub(in super::super) const REAL_TIME: u8 = 4;
+    pub(in super::super) const DEADLINE: u8 = 5;
+    pub(in super::super) const STOPPED: u8 = 6;
+    pub(in super::super) const TRACED: u8 = 7;
+    pub(in super::super) const FROZEN: u8 = 8;
+    pub(in super::super) const ASLEEP: u8 = 9;
+    pub(in super::super) const SLEPT_LONGER: u8 = 10;
+    pub(in super::super) const BLOCKED: u8 = 11;
+}
+
+/// `enum how` of the programs.
+pub(super) mod how {
+    pub(in super::super) const UNINTERRUPTIBLE: u16 = 1;
+    pub(in super::super) const IO_WAIT: u16 = 2;
+    pub(in super::super) const OUTSIDE_CALL: u16 = 4;
+    pub(in super::super) const OWNED: u16 = 8;
+}
+
+pub(super) const KEY: usize = 32;
+pub(super) const SUM: usize = 24;
+pub(super) const CHAIN_KEY: usize = 8 + KEY;
+pub(super) const INFO: usize = 112;
+pub(super) const NAME: usize = 48;
+pub(super) const INODE_KEY: usize = 16;
+pub(super) const INODE_NAME: usize = 4 * 32;
+pub(super) const STACK: usize = 20 * 8;
+pub(super) const TURNS_KEY: usize = 8;
+pub(super) const DEADLINES: usize = 48;
+pub(super) const CONTROL: usize = 40;
+
+/// Reads fields one after the other.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn next<const N: usize>(&mut self) -> [u8; N] {
+        let mut taken = [0; N];
+        let (head, rest) = self.0.split_at(N.min(self.0.len()));
+        taken[..head.len()].copy_from_slice(head);
+        self.0 = rest;
+        taken
+    }
+
+    fn long(&mut self) -> u64 {
+        u64::from_ne_bytes(self.next())
+    }
+
+    fn word(&mut self) -> u32 {
+        u32::from_ne_bytes(self.next())
+    }
+
+    fn half(&mut self) -> u16 {
+        u16::from_ne_bytes(self.next())
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.next::<1>()[0]
+    }
+
+    fn text<const N: usize>(&mut self) -> String {
+        text(&self.next::<N>())
+    }
+}
+
+/// Up to the first zero.
+pub(super) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned()
+}
+
+impl Key {
+    pub(super) fn read(bytes: &[u8; KEY]) -> Self {
+        let mut bytes = Bytes(bytes);
+        Self {
+            id: bytes.word(),
+            spent: bytes.byte(),
+            by: match bytes.byte() {
+                1 => By::Thread,
+                2 => By::Interrupt,
+                3 => By::Softirq,
+                4 => By::Timer,
+                _ => By::Nobody,
+            },
+            call: bytes.half().cast_signed(),
+            who: bytes.word(),
+            stack: bytes.word(),
+            thing: bytes.long(),
+            device: bytes.word(),
+            mode: bytes.half(),
+            how: bytes.half(),
+        }
+    }
+
+    /// Whether the inode's mode is of this type (inode(7)).
+    pub(super) fn is_file(&self, format: u16) -> bool {
+        self.mode >> 12 == format
+    }
+}
+
+/// The hash by which the programs name a key in a chain.
+pub(super) fn hash(bytes: &[u8; KEY]) -> u64 {
+    bytes.chunks_exact(8).fold(0xcbf2_9ce4_8422_2325, |sum: u64, word| {
+        let word = u64::from_ne_bytes(word.try_into().unwrap_or_default());
+        let sum = (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        sum ^ sum >> 29
+    })
+}
+
+/// A sum of stretches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sum {
+    pub(super) ns: u64,
+    pub(super) times: u64,
+    pub(super) longest_ns: u64,
+}
+
+impl Sum {
+    pub(super) fn read(bytes: &[u8; SUM]) -> Self {
+        let mut bytes = Bytes(bytes);
+        Self { ns: bytes.long(), times: bytes.long(), longest_ns: bytes.long() }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.ns += other.ns;
+        self.times += other.times;
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
+}
+
+/// A thread's name and policy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Name {
+    pub(super) pid: u32,
+    pub(super) prio: i32,
+    pub(super) nice: i32,
+    pub(super) policy: u32,
+    pub(super) name: String,
+    pub(super) leader: String,
+}
+
+impl Name {
+    fn take(bytes: &mut Bytes<'_>) -> Self {
+        Self {
+            pid: bytes.word(),
+            prio: bytes.word().cast_signed(),
+            nice: bytes.word().cast_signed(),
+            policy: bytes.word(),
+            name: String::new(),
+            leader: String::new(),
+        }
+    }
+
+    pub(super) fn read(bytes: &[u8; NAME]) -> Self {
+        let mut bytes = Bytes(bytes);
+        let name = Self::take(&mut bytes);
+        Self { name: bytes.text::<16>(), leader: bytes.text::<16>(), ..name }
+    }
+}
+
+/// A watched thread.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Info {
+    pub(super) begin_ns: u64,
+    /// 0: it was not finished.
+    pub(super) end_ns: u64,
+    /// Not in the sums.
+    pub(super) unknown_ns: u64,
+    /// What the kernel counted meanwhile: on a CPU, and waiting for one.
+    pub(super) counted_ns: [u64; 2],
+    pub(super) tid: u32,
+    /// Watched for the chains alone.
+    pub(super) aside: bool,
+    pub(super) name: Name,
+}
+
+impl Info {
+    pub(super) fn read(bytes: &[u8; INFO]) -> Self {
+        let mut bytes = Bytes(bytes);
+        let (begin_ns, end_ns, unknown_ns) = (bytes.long(), bytes.long(), bytes.long());
+        let counted_ns = std::array::from_fn(|_| {
+            let before = bytes.long();
+            bytes.long().saturating_sub(before)
+        });
+        let tid = bytes.word();
+        let name = Name::take(&mut bytes);
+        let aside = bytes.word() != 0;
+        let name = Name { name: bytes.text::<16>(), leader: bytes.text::<16>(), ..name };
+        Self { begin_ns, end_ns, unknown_ns, counted_ns, tid, aside, name }
+    }
+}
+
+/// The names of a file's path, the last one first.
+pub(super) fn path(bytes: &[u8; INODE_NAME]) -> String {
+    let mut names: Vec<String> = bytes.chunks_exact(32).map(text).filter(|name| !name.is_empty()).collect();
+    names.reverse();
+    let path = names.join("/");
+    path.strip_prefix("//").map_or(path.clone(), |rest| format!("/{rest}"))
+}
+
+/// The return addresses of a stack, the innermost first.
+pub(super) fn frames(bytes: &[u8; STACK]) -> Vec<u64> {
+    let mut bytes = Bytes(bytes);
+    (0..STACK / 8).map(|_| bytes.long()).take_while(|frame| *frame != 0).collect()
+}
+
+/// The thread and the call of a deadline.
+pub(super) fn turns_key(bytes: &[u8; TURNS_KEY]) -> (u32, i64) {
+    let mut bytes = Bytes(bytes);
+    (bytes.word(), i64::from(bytes.word().cast_signed()))
+}
+
+/// Deadlines of a thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Deadlines {
+    pub(super) first_ns: u64,
+    pub(super) last_ns: u64,
+    pub(super) count: u64,
+    pub(super) missed: u64,
+    pub(super) behind_ns: u64,
+    pub(super) most_ns: u64,
+}
+
+impl Deadlines {
+    pub(super) fn read(bytes: &[u8; DEADLINES]) -> Self {
+        let mut bytes = Bytes(bytes);
+        Self {
+            first_ns: bytes.long(),
+            last_ns: bytes.long(),
+            count: bytes.long(),
+            missed: bytes.long(),
+            behind_ns: bytes.long(),
+            most_ns: bytes.long(),
+        }
+    }
+}
+
+/// How many stretches had no room.
+pub(super) fn dropped(bytes: &[u8; CONTROL]) -> u64 {
+    let mut bytes = Bytes(bytes);
+    let _ended_at = bytes.long();
+    bytes.long()
+}
+
+/// The bytes that end the watch at this time, in place of those read.
+pub(super) fn ended(mut bytes: [u8; CONTROL], at_ns: u64) -> [u8; CONTROL] {
+    bytes[..8].copy_from_slice(&at_ns.to_ne_bytes());
+    bytes
+}
+
+/// `struct cpu`: 144 bytes, then 128 turns of 72.
+pub(super) const CPU: usize = CPU_HEAD + 128 * 72;
+const CPU_HEAD: usize = 144;
+
+/// How many events a CPU saw of watched threads.
+pub(super) fn events(bytes: &[u8; CPU]) -> u64 {
+    Bytes(bytes).long()
+}

@@ -1,0 +1,53 @@
+//! `cargo xtask bpf`: compiles the programs in the kernel, whose objects are in the repository, so that nobody needs clang to build.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+
+use crate::tools;
+
+/// The compiler that made the objects: another writes other bytes.
+const CLANG: &str = "clang-16";
+const STRIP: &str = "llvm-strip-16";
+const SOURCE: &str = "crates/trace/bpf/budget.bpf.c";
+const FLAGS: [&str; 8] = ["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror"];
+/// Programs of a tracepoint take its arguments, used or not.
+const ALLOWED: [&str; 3] = ["-Wno-unused-function", "-Wno-unused-parameter", "-Wno-sign-compare"];
+
+/// Writes the object, or checks that the one in the repository is made of the source. Without the compiler, the check says so and passes.
+pub(crate) fn run(check: bool) -> anyhow::Result<()> {
+    let source = tools::root().join(SOURCE);
+    let object = source.with_extension("o");
+    if check && Command::new(CLANG).arg("--version").output().is_err() {
+        eprintln!("skipped: {} is not compared: {CLANG} is not installed", object.display());
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let made = folder.path().join("budget.bpf.o");
+    compile(&source, &made)?;
+    let new = std::fs::read(&made)?;
+    if !check {
+        return std::fs::write(&object, new).with_context(|| format!("writing {}", object.display()));
+    }
+    if std::fs::read(&object).with_context(|| format!("reading {}", object.display()))? != new {
+        bail!("{} is out of date: run `cargo xtask bpf`", object.display());
+    }
+    Ok(())
+}
+
+fn compile(source: &Path, object: &Path) -> anyhow::Result<()> {
+    let name = source.file_name().context("a source has a name")?;
+    // In its folder, so that no path of this machine is in the object.
+    let folder = source.parent().context("a source has a folder")?;
+    let done = |command: &mut Command| -> anyhow::Result<()> {
+        let status = command.current_dir(folder).status().with_context(|| format!("starting {:?}", command.get_program()))?;
+        if !status.success() {
+            bail!("{:?} ended with {status}", command.get_program());
+        }
+        Ok(())
+    };
+    done(Command::new(CLANG).args(FLAGS).args(ALLOWED).args(["-fdebug-compilation-dir=.", "-c"]).arg(name).arg("-o").arg(object))?;
+    // What remains beside the code is BTF, by which the loader finds the fields of this kernel.
+    done(Command::new(STRIP).arg("-g").arg(object))
+}
