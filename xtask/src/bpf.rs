@@ -41,13 +41,22 @@ fn compile(source: &Path, object: &Path) -> anyhow::Result<()> {
     // In its folder, so that no path of this machine is in the object.
     let folder = source.parent().context("a source has a folder")?;
     let done = |command: &mut Command| -> anyhow::Result<()> {
-        let status = command.current_dir(folder).status().with_context(|| format!("starting {:?}", command.get_program()))?;
+        let status =
+            command.current_dir(folder).status().with_context(|| format!("starting {:?}", command.get_program()))?;
         if !status.success() {
             bail!("{:?} ended with {status}", command.get_program());
         }
         Ok(())
     };
-    done(Command::new(CLANG).args(FLAGS).args(ALLOWED).args(["-fdebug-compilation-dir=.", "-c"]).arg(name).arg("-o").arg(object))?;
+    done(
+        Command::new(CLANG)
+            .args(FLAGS)
+            .args(ALLOWED)
+            .args(["-fdebug-compilation-dir=.", "-c"])
+            .arg(name)
+            .arg("-o")
+            .arg(object),
+    )?;
     // What remains beside the code is BTF, by which the loader finds the fields of this kernel.
     done(Command::new(STRIP).arg("-g").arg(object))
 }

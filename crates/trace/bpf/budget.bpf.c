@@ -14,7 +14,7 @@ enum by { NOBODY, THREAD, INTERRUPT, SOFTIRQ, TIMER };
 /* What a system call waits for, by its number: filled by the loader, since numbers differ between architectures. */
 enum call_kind { OTHER_CALL, DESCRIPTOR, FUTEX, SENDS, UNTIL };
 /* `key.how`. */
-enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8 };
+enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KERNEL = 16 };
 
 #define SLOTS 8
 #define HISTORY 32
@@ -22,6 +22,10 @@ enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8 };
 #define FRAMES 20
 #define NAMES 4
 #define NAME 32
+#define EPOCHS 128
+#define EPOCH_NS 16000000
+#define TENANTS 6
+#define REFILLS 8
 #define VECTORS 11 /* ten softirqs, and interrupts of devices */
 #define LONG_NS 100000
 /* A real-time thread that waits this long while none of its kind runs is throttled. */
@@ -62,12 +66,13 @@ struct thread {
     u64 group; /* its task group */
     u64 unknown;
     u32 id, tid, tgid, cpu, ready_at;
-    u8 state, quota, aside, ended;
+    u8 state, held, aside, ended;
     u8 by, early_by;
     u16 next;
     u32 who, early_who;
     s32 prio;
     u32 rt;
+    u32 named, pad; /* the last one whose name was kept on its behalf */
     struct key wait; /* of the wait that goes on */
     struct slot slots[SLOTS];
     struct past past[HISTORY];
@@ -80,8 +85,22 @@ struct turn {
     s32 prio;
     s32 nice;
     u32 policy;
-    u32 ran_out; /* the quota of its group was used up when it left */
+    u16 watched; /* its name is known otherwise */
+    u16 ran_out; /* the quota of its group was used up when it left */
     char name[16], leader[16];
+};
+
+/* Who had a CPU most, in a time that the ring of turns may not reach back to. */
+struct epoch {
+    u64 begin;
+    u64 ns[TENANTS];
+    u32 tids[TENANTS];
+};
+
+/* When a quota was filled up again. */
+struct refills {
+    u64 at[REFILLS];
+    u64 next;
 };
 
 struct cpu {
@@ -92,8 +111,9 @@ struct cpu {
     u32 watched; /* the running thread is watched */
     u32 interrupt, line, softirq, vector, timer;
     u32 busy_vectors;
-    u32 pad;
+    u32 epoch;
     struct turn ring[RING];
+    struct epoch epochs[EPOCHS];
 };
 
 struct info {
@@ -152,9 +172,25 @@ struct {
         TYPE(value, to);                                                                                                                   \
     } name SEC(".maps")
 
-HASH_MAP(sums, 131072, struct key, struct sum);
+
 HASH_MAP(chains, 65536, struct chain_key, struct sum);
-HASH_MAP(infos, 16384, u32, struct info);
+
+/* Memory for these is taken at once: in the midst of a switch, the kernel may have none. */
+struct {
+    UINT(type, BPF_MAP_TYPE_HASH);
+    UINT(max_entries, 65536);
+    TYPE(key, struct key);
+    TYPE(value, struct sum);
+} sums SEC(".maps");
+
+struct {
+    UINT(type, BPF_MAP_TYPE_HASH);
+    UINT(max_entries, 16384);
+    TYPE(key, u32);
+    TYPE(value, struct info);
+} infos SEC(".maps");
+
+HASH_MAP(refills, 1024, u64, struct refills);
 HASH_MAP(names, 16384, u32, struct name);
 HASH_MAP(interrupts, 256, u32, struct name);
 HASH_MAP(files, 4096, struct inode_key, struct inode_name);
@@ -165,7 +201,8 @@ HASH_MAP(targets, 16384, u32, u32);
 struct stack {
     u64 frames[FRAMES];
 };
-HASH_MAP(stacks, 4096, u32, struct stack);
+HASH_MAP(stacks, 16384, u32, struct stack);
+HASH_MAP(samples, 65536, struct key, u64);
 
 struct {
     UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -173,6 +210,13 @@ struct {
     TYPE(key, u32);
     TYPE(value, struct stack);
 } scratch SEC(".maps");
+
+struct {
+    UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    UINT(max_entries, 1);
+    TYPE(key, u32);
+    TYPE(value, struct stack);
+} scratch_samples SEC(".maps");
 
 struct {
     UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -193,6 +237,7 @@ const volatile u32 EXECUTES = 0; /* this process is watched once it has executed
 const volatile u32 PROCESS = 0;  /* threads that this process makes are watched */
 const volatile u32 CHILDREN = 1;
 const volatile u32 SELF = 0;     /* punctual's own process */
+const volatile u64 REFILL = 0;   /* the function of the timer that fills quotas up */
 const volatile u8 CALLS[512] = {};
 
 /* What both sides see. */
@@ -259,7 +304,7 @@ INLINE void join(struct sum *sum, const struct sum *more)
 }
 
 /* Moves a slot to `sums`, where user space reads. */
-APART int flush(struct thread *thread, struct slot *slot)
+ALONE int flush(struct thread *thread, struct slot *slot)
 {
     if (!thread || !slot || !slot->sum.times)
         return 0;
@@ -297,7 +342,7 @@ INLINE void remember(struct thread *thread, const struct key *key, u64 from, u64
 }
 
 /* Adds a stretch to its sum. */
-APART int add(struct thread *thread, const struct key *key, u64 from, u64 to)
+ALONE int add(struct thread *thread, const struct key *key, u64 from, u64 to)
 {
     if (!thread || !key || to <= from)
         return 0;
@@ -321,13 +366,69 @@ INLINE void add_plain(struct thread *thread, u8 spent, u64 from, u64 to)
     add(thread, &key, from, to);
 }
 
+/* Why a ready thread is not run. */
+enum held { NOT_HELD, BY_QUOTA, BY_RT_LIMIT };
+
+INLINE u8 spent_held(u32 held)
+{
+    return held == BY_QUOTA ? QUOTA : held == BY_RT_LIMIT ? REAL_TIME : READY;
+}
+
+/* When the quota of a thread's group, or of one above, was filled up first after this time; 0: it was not. */
+ALONE u64 refilled(struct thread *thread, u64 after)
+{
+    if (!thread || !REFILL)
+        return 0;
+    struct task_group *group = (void *)thread->group;
+    for (int above = 0; above < 4 && group; above++) {
+        u64 timer = (u64)&group->cfs_bandwidth.period_timer, first = 0;
+        struct refills *all = bpf_map_lookup_elem(&refills, &timer);
+        if (all) {
+            for (int at = 0; at < REFILLS; at++) {
+                u64 time = all->at[at];
+                if (time > after && (!first || time < first))
+                    first = time;
+            }
+            return first;
+        }
+        struct task_group *parent = NULL;
+        bpf_probe_read_kernel(&parent, 8, &group->parent);
+        group = parent;
+    }
+    return 0;
+}
+
 /* Ready: who had the CPU meanwhile. */
 struct walk {
     struct thread *thread;
     struct cpu *cpu;
-    u64 from, to;
-    u32 at, head, quota;
+    u64 from, to, refill;
+    u32 at, head, held;
 };
+
+INLINE void name_turn(struct turn *turn)
+{
+    u32 tid = turn->tid;
+    if (turn->watched || bpf_map_lookup_elem(&names, &tid))
+        return;
+    struct name name = {.tgid = turn->tgid, .prio = turn->prio, .nice = turn->nice, .policy = turn->policy};
+    __builtin_memcpy(name.name, turn->name, 16);
+    __builtin_memcpy(name.leader, turn->leader, 16);
+    bpf_map_update_elem(&names, &tid, &name, BPF_NOEXIST);
+}
+
+/* The thread is held no longer since this time. */
+INLINE void let_go(struct walk *walk, u64 time)
+{
+    struct key key = {.id = walk->thread->id, .spent = spent_held(walk->held), .call = -1};
+    if (time > walk->to)
+        time = walk->to;
+    if (time > walk->from) {
+        add(walk->thread, &key, walk->from, time);
+        walk->from = time;
+    }
+    walk->held = NOT_HELD;
+}
 
 static long piece(u32 count, struct walk *walk)
 {
@@ -339,61 +440,108 @@ static long piece(u32 count, struct walk *walk)
         if (until > walk->to)
             until = walk->to;
     }
-    if (walk->quota && turn->tid && turn->group == thread->group)
-        walk->quota = 0;
-    if (until > walk->from) {
+    if (walk->held == BY_QUOTA) {
+        if (turn->tid && turn->group == thread->group)
+            let_go(walk, turn->start);
+        else if (walk->refill && walk->refill < until)
+            let_go(walk, walk->refill);
+    } else if (walk->held == BY_RT_LIMIT && turn->tid && turn->prio < 100) {
+        let_go(walk, turn->start);
+    }
+    if (!walk->held && until > walk->from && thread->rt && turn->prio >= 100 && until - walk->from > RT_WAIT_NS)
+        walk->held = BY_RT_LIMIT;
+    if (!walk->held && until > walk->from) {
         struct key key = {.id = thread->id, .spent = READY, .call = -1};
-        if (walk->quota)
-            key.spent = QUOTA;
-        else if (thread->rt && turn->prio >= 100 && until - walk->from > RT_WAIT_NS)
-            key.spent = REAL_TIME;
-        else if (turn->tid) {
+        if (turn->tid) {
             key.by = THREAD;
             key.who = turn->tid;
-            if (!bpf_map_lookup_elem(&names, &key.who)) {
-                struct name name = {.tgid = turn->tgid, .prio = turn->prio, .nice = turn->nice, .policy = turn->policy};
-                __builtin_memcpy(name.name, turn->name, 16);
-                __builtin_memcpy(name.leader, turn->leader, 16);
-                bpf_map_update_elem(&names, &key.who, &name, BPF_NOEXIST);
+            if (thread->named != turn->tid) {
+                name_turn(turn);
+                thread->named = turn->tid;
             }
         }
         add(thread, &key, walk->from, until);
         walk->from = until;
     }
-    if (turn->ran_out && turn->group == thread->group)
-        walk->quota = 1;
-    if (walk->at == walk->head || walk->from >= walk->to)
+    if (!walk->held && turn->ran_out && turn->group == thread->group) {
+        walk->held = BY_QUOTA;
+        walk->refill = refilled(thread, until);
+    }
+    if (walk->at == walk->head || until >= walk->to)
         return 1;
     walk->at++;
     return 0;
 }
 
-APART int end_ready(struct thread *thread, u64 now)
+/* The same by epochs, where the ring does not reach back. */
+static long epoch_piece(u32 count, struct walk *walk)
+{
+    struct epoch *epoch = &walk->cpu->epochs[walk->at & (EPOCHS - 1)];
+    u64 begin = epoch->begin, end = walk->cpu->epochs[(walk->at + 1) & (EPOCHS - 1)].begin;
+    u32 last = walk->at == walk->head;
+    walk->at++;
+    if (last || end > walk->to)
+        end = walk->to;
+    if (begin < walk->from)
+        begin = walk->from;
+    if (!epoch->begin || end <= begin)
+        return last;
+    struct key key = {.id = walk->thread->id, .spent = READY, .call = -1};
+    add(walk->thread, &key, walk->from, begin);
+    u64 whole = end - epoch->begin, within = end - begin;
+    for (u32 at = 0; at < TENANTS; at++) {
+        u64 share = whole ? (epoch->ns[at] >> 10) * within / ((whole >> 10) + 1) : 0;
+        if (share > end - begin)
+            share = end - begin;
+        if (!epoch->tids[at] || !share)
+            continue;
+        key.by = THREAD;
+        key.who = epoch->tids[at];
+        add(walk->thread, &key, begin, begin + share);
+        begin += share;
+    }
+    key.by = NOBODY;
+    key.who = 0;
+    add(walk->thread, &key, begin, end);
+    walk->from = end;
+    return last || end >= walk->to;
+}
+
+ALONE int end_ready(struct thread *thread, u64 now)
 {
     if (!thread)
         return 0;
     struct cpu *cpu = cpu_of(thread->cpu);
-    struct walk walk = {.thread = thread, .from = thread->since, .to = now, .quota = thread->quota};
+    struct walk walk = {.thread = thread, .from = thread->since, .to = now, .held = thread->held};
     if (cpu && now > thread->since) {
         walk.cpu = cpu;
-        walk.head = cpu->head;
-        walk.at = thread->ready_at;
-        if (walk.head - walk.at >= RING) {
+        if (walk.held == BY_QUOTA)
+            walk.refill = refilled(thread, thread->since);
+        u32 head = cpu->head, first = thread->ready_at;
+        if (head - first >= RING - 1) {
             /* The ring no longer has who ran first. */
-            walk.at = walk.head - (RING - 1);
-            u64 first = cpu->ring[walk.at & (RING - 1)].start;
-            if (first > now)
-                first = now;
-            if (first > walk.from) {
-                add_plain(thread, walk.quota ? QUOTA : READY, walk.from, first);
-                walk.from = first;
+            first = head - (RING - 2);
+            u64 known = cpu->ring[first & (RING - 1)].start;
+            if (walk.held == BY_QUOTA && walk.refill && walk.refill < known)
+                let_go(&walk, walk.refill);
+            if (!walk.held && known > walk.from) {
+                walk.to = known < now ? known : now;
+                walk.head = cpu->epoch;
+                walk.at = cpu->epoch - (EPOCHS - 2);
+                bpf_loop(EPOCHS, epoch_piece, &walk, 0);
+                walk.to = now;
             }
         }
-        bpf_loop(RING, piece, &walk, 0);
+        walk.head = head;
+        walk.at = first;
+        if (first == head)
+            piece(0, &walk);
+        else
+            bpf_loop(RING, piece, &walk, 0);
     }
     if (walk.from < now)
-        add_plain(thread, walk.quota ? QUOTA : READY, walk.from, now);
-    thread->quota = walk.quota;
+        add_plain(thread, spent_held(walk.held), walk.from, now);
+    thread->held = walk.held;
     thread->since = now;
     return 0;
 }
@@ -426,7 +574,7 @@ INLINE void end_running(struct thread *thread, struct cpu *cpu, u64 now)
 
 struct registers {
     s64 call;
-    u64 arguments[4];
+    u64 arguments[3];
 };
 
 INLINE void read_registers(struct task_struct *task, struct registers *found)
@@ -438,17 +586,15 @@ INLINE void read_registers(struct task_struct *task, struct registers *found)
     struct pt_regs___x86 *x86 = at;
     struct pt_regs___arm64 *arm = at;
     if (HAS(x86->orig_ax)) {
-        bpf_probe_read_kernel(&found->call, 8, &x86->orig_ax);
-        bpf_probe_read_kernel(&found->arguments[0], 8, &x86->di);
-        bpf_probe_read_kernel(&found->arguments[1], 8, &x86->si);
-        bpf_probe_read_kernel(&found->arguments[2], 8, &x86->dx);
-        bpf_probe_read_kernel(&found->arguments[3], 8, &x86->r10);
+        found->call = x86->orig_ax;
+        found->arguments[0] = x86->di;
+        found->arguments[1] = x86->si;
+        found->arguments[2] = x86->dx;
     } else if (HAS(arm->syscallno)) {
-        s32 number = -1;
-        bpf_probe_read_kernel(&number, 4, &arm->syscallno);
-        found->call = number;
-        bpf_probe_read_kernel(&found->arguments[0], 8, &arm->orig_x0);
-        bpf_probe_read_kernel(&found->arguments[1], 24, &arm->regs[1]);
+        found->call = arm->syscallno;
+        found->arguments[0] = arm->orig_x0;
+        found->arguments[1] = arm->regs[1];
+        found->arguments[2] = arm->regs[2];
     }
     if (found->call < 0 || found->call >= 4096)
         found->call = -1;
@@ -523,7 +669,7 @@ INLINE void read_futex(struct registers *registers, struct key *key)
     u32 action = registers->arguments[1] & 0x7f, value = registers->arguments[2];
     key->thing = registers->arguments[0];
     bool by_thread = action == 6 || action == 13;
-    if (by_thread || ((action == 0 || action == 9) && (value == 2 || (value & 0x80000000))))
+    if (by_thread || ((action == 0 || action == 9) && (value == 2 || ((value & 0x80000000) && (value & 0x3fffffff) < 1 << 22))))
         key->how |= OWNED;
 }
 
@@ -571,14 +717,9 @@ APART int describe(struct task_struct *task, struct thread *thread, u32 state)
     return 0;
 }
 
-/* The kernel stack of a thread that sleeps. */
-INLINE u32 stack_of(struct task_struct *task)
+/* Keeps a kernel stack of this size, and returns its name. */
+INLINE u32 keep(struct stack *stack, long size)
 {
-    u32 zero = 0;
-    struct stack *stack = bpf_map_lookup_elem(&scratch, &zero);
-    if (!stack)
-        return 0;
-    long size = bpf_get_task_stack(task, stack, sizeof *stack, 0);
     if (size <= 0)
         return 0;
     u32 count = size / 8, sum = 2166136261u;
@@ -591,6 +732,14 @@ INLINE u32 stack_of(struct task_struct *task)
     if (!bpf_map_lookup_elem(&stacks, &sum) && bpf_map_update_elem(&stacks, &sum, stack, BPF_NOEXIST))
         return 0;
     return sum;
+}
+
+/* The kernel stack of a thread that sleeps. */
+INLINE u32 stack_of(struct task_struct *task)
+{
+    u32 zero = 0;
+    struct stack *stack = bpf_map_lookup_elem(&scratch, &zero);
+    return stack ? keep(stack, bpf_get_task_stack(task, stack, sizeof *stack, 0)) : 0;
 }
 
 INLINE void name_task(struct task_struct *task)
@@ -653,18 +802,13 @@ INLINE u8 quota_used_up(struct task_struct *task)
 {
     struct task_struct___throttled *form = (void *)task;
     if (HAS(form->throttled)) {
-        bool throttled = 0;
-        bpf_probe_read_kernel(&throttled, 1, &form->throttled);
-        if (throttled)
+        if (form->throttled)
             return 1;
     }
-    struct cfs_rq *queue = NULL;
-    if (!HAS(task->se.cfs_rq) || !HAS(queue->throttle_count))
+    if (!HAS(task->se.cfs_rq))
         return 0;
-    int count = 0;
-    bpf_probe_read_kernel(&queue, 8, &task->se.cfs_rq);
-    bpf_probe_read_kernel(&count, 4, &queue->throttle_count);
-    return count > 0;
+    struct cfs_rq *queue = task->se.cfs_rq;
+    return queue && HAS(queue->throttle_count) && queue->throttle_count > 0;
 }
 
 /* Ends the watch over a thread: its last stretch, and all that is still in its slots. */
@@ -728,7 +872,7 @@ static long link_past(u32 back, struct link *link)
     return 0;
 }
 
-APART int link_chain(struct thread *thread, struct thread *waker, u64 from, u64 to)
+ALONE int link_chain(struct thread *thread, struct thread *waker, u64 from, u64 to)
 {
     if (!thread || !waker)
         return 0;
@@ -783,7 +927,7 @@ INLINE void close_stretch(struct thread *thread, struct cpu *cpu, u64 now)
 }
 
 /* Who wakes: an interrupt where the CPU serves one. */
-INLINE void waker(struct cpu *cpu, u8 *by, u32 *who)
+INLINE void waker(struct thread *thread, struct cpu *cpu, u8 *by, u32 *who)
 {
     struct task_struct *current = bpf_get_current_task_btf();
     *by = THREAD;
@@ -808,8 +952,10 @@ INLINE void waker(struct cpu *cpu, u8 *by, u32 *who)
             *who = cpu->vector;
         }
     }
-    if (*by == THREAD)
+    if (*by == THREAD && thread->named != *who) {
         name_task(current);
+        thread->named = *who;
+    }
 }
 
 SEC("tp_btf/sched_waking")
@@ -830,7 +976,7 @@ int waking(u64 *context)
     if (thread->state == RUNNING) {
         /* It gives up its CPU at this moment, or it does not sleep after all. */
         if (!task->on_rq) {
-            waker(cpu, &by, &who);
+            waker(thread, cpu, &by, &who);
             thread->early_by = by;
             thread->early_who = who;
             thread->early = now;
@@ -839,7 +985,7 @@ int waking(u64 *context)
     }
     if (thread->state != BLOCKED)
         return 0;
-    waker(cpu, &by, &who);
+    waker(thread, cpu, &by, &who);
     struct key *wait = &thread->wait;
     if (task->__state & FROZEN_STATE)
         wait->spent = FROZEN;
@@ -866,15 +1012,42 @@ int waking(u64 *context)
     end_blocked(thread, now);
     set_policy(thread, task);
     thread->state = READY;
-    thread->quota = quota_used_up(task);
+    thread->held = quota_used_up(task) ? BY_QUOTA : NOT_HELD;
     thread->cpu = task->thread_info.cpu;
     struct cpu *its = cpu_of(thread->cpu);
     thread->ready_at = its ? its->head : 0;
     return 0;
 }
 
-INLINE void note_turn(struct cpu *cpu, struct task_struct *next, u64 now)
+/* Adds the turn that ends to its epoch. */
+INLINE void note_epoch(struct cpu *cpu, u64 now)
 {
+    struct turn *turn = &cpu->ring[cpu->head & (RING - 1)];
+    struct epoch *epoch = &cpu->epochs[cpu->epoch & (EPOCHS - 1)];
+    if (turn->start - epoch->begin > EPOCH_NS) {
+        epoch = &cpu->epochs[(cpu->epoch + 1) & (EPOCHS - 1)];
+        for (u32 at = 0; at < TENANTS; at++)
+            epoch->ns[at] = epoch->tids[at] = 0;
+        epoch->begin = turn->start;
+        cpu->epoch++;
+    }
+    if (!turn->tid)
+        return;
+    for (u32 at = 0; at < TENANTS; at++) {
+        if (!epoch->tids[at]) {
+            epoch->tids[at] = turn->tid;
+            name_turn(turn);
+        }
+        if (epoch->tids[at] == turn->tid) {
+            epoch->ns[at] += now - turn->start;
+            return;
+        }
+    }
+}
+
+INLINE void note_turn(struct cpu *cpu, struct task_struct *next, bool watched, u64 now)
+{
+    note_epoch(cpu, now);
     u32 head = cpu->head + 1;
     struct turn *turn = &cpu->ring[head & (RING - 1)];
     struct task_struct *leader = next->group_leader;
@@ -886,7 +1059,8 @@ INLINE void note_turn(struct cpu *cpu, struct task_struct *next, u64 now)
     turn->policy = next->policy;
     turn->group = (u64)next->sched_task_group;
     turn->ran_out = 0;
-    if (turn->tid) {
+    turn->watched = watched;
+    if (turn->tid && !watched) {
         bpf_probe_read_kernel(turn->name, 16, next->comm);
         if (turn->tid != turn->tgid)
             bpf_probe_read_kernel(turn->leader, 16, leader->comm);
@@ -937,7 +1111,8 @@ int switched(u64 *context)
     if (from && !from->ended) {
         cpu->events++;
         leave(from, prev, cpu, preempted, state, now);
-        from->quota = ran_out;
+        bool limited = from->state == READY && from->rt && next->prio >= 100;
+        from->held = ran_out ? BY_QUOTA : limited ? BY_RT_LIMIT : NOT_HELD;
     }
     if (to && !to->ended) {
         cpu->events++;
@@ -953,7 +1128,7 @@ int switched(u64 *context)
         to->early = 0;
         to->state = RUNNING;
         to->cpu = bpf_get_smp_processor_id();
-        to->quota = 0;
+        to->held = NOT_HELD;
     }
     cpu->ring[cpu->head & (RING - 1)].ran_out = ran_out;
     cpu->watched = to != NULL;
@@ -962,7 +1137,7 @@ int switched(u64 *context)
             cpu->vectors[vector] = 0;
         cpu->busy_vectors = 0;
     }
-    note_turn(cpu, next, now);
+    note_turn(cpu, next, to != NULL, now);
     if (from && from->state == READY)
         from->ready_at = cpu->head;
     return 0;
@@ -1086,6 +1261,15 @@ int timer_expires(u64 *context)
     struct cpu *cpu = cpu_of(bpf_get_smp_processor_id());
     if (cpu)
         cpu->timer = 1;
+    struct hrtimer *timer = (void *)context[0];
+    if (!REFILL || (u64)timer->function != REFILL)
+        return 0;
+    u64 key = (u64)timer;
+    struct refills first = {.at = {bpf_ktime_get_ns()}, .next = 1}, *all = bpf_map_lookup_elem(&refills, &key);
+    if (all)
+        all->at[all->next++ & (REFILLS - 1)] = bpf_ktime_get_ns();
+    else
+        bpf_map_update_elem(&refills, &key, &first, BPF_NOEXIST);
     return 0;
 }
 
@@ -1168,6 +1352,34 @@ int softirq_ends(u64 *context)
     return 0;
 }
 
+/* Now and then: where a watched thread runs. The time itself is in the sums. */
+SEC("perf_event")
+int sampled(void *context)
+{
+    struct cpu *cpu = cpu_of(bpf_get_smp_processor_id());
+    struct control *all = control();
+    if (!cpu || !cpu->watched || !all || all->ended_at)
+        return 0;
+    struct task_struct *task = bpf_get_current_task_btf();
+    struct thread *thread = watched(task);
+    u32 zero = 0;
+    struct stack *stack = bpf_map_lookup_elem(&scratch_samples, &zero);
+    if (!thread || !stack || thread->ended || thread->state != RUNNING)
+        return 0;
+    struct key key = {.id = thread->id, .spent = RUNNING};
+    struct registers registers = {};
+    read_registers(task, &registers);
+    key.call = registers.call;
+    key.stack = keep(stack, bpf_get_stack(context, stack, sizeof *stack, 0));
+    key.how = (registers.call < 0 ? OUTSIDE_CALL : 0) | (key.stack ? IN_KERNEL : 0);
+    u64 one = 1, *known = bpf_map_lookup_elem(&samples, &key);
+    if (known)
+        __sync_fetch_and_add(known, 1);
+    else
+        bpf_map_update_elem(&samples, &key, &one, BPF_NOEXIST);
+    return 0;
+}
+
 /* Over all threads: begins to watch those that exist, or ends the watch. */
 SEC("iter/task")
 int over_tasks(struct bpf_iter__task *context)
@@ -1202,7 +1414,7 @@ int over_tasks(struct bpf_iter__task *context)
     if (task->on_cpu)
         thread->state = RUNNING;
     else if (task->on_rq) {
-        thread->quota = quota_used_up(task);
+        thread->held = quota_used_up(task) ? BY_QUOTA : NOT_HELD;
         thread->state = READY;
     } else {
         describe(task, thread, state);

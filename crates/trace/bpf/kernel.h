@@ -17,6 +17,8 @@ typedef _Bool bool;
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
 #define APART static __attribute__((noinline))
+/* Checked once by the verifier, not at each call: pointers are to memory of their type's size, or NULL. */
+#define ALONE __attribute__((noinline))
 #define NULL ((void *)0)
 
 /* Helpers, by their numbers in include/uapi/linux/bpf.h. */
@@ -24,6 +26,7 @@ static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)
 static long (*const bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*const bpf_get_smp_processor_id)(void) = (void *)8;
+static long (*const bpf_get_stack)(void *context, void *to, u32 size, u64 flags) = (void *)67;
 static long (*const bpf_probe_read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*const bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static long (*const bpf_probe_read_kernel_str)(void *to, u32 size, const void *from) = (void *)115;
@@ -105,7 +108,24 @@ struct files_struct {
     struct fdtable *fdt;
 };
 
-struct task_group;
+struct hrtimer_clock_base {
+    s64 offset;
+};
+
+struct hrtimer {
+    s64 _softexpires;
+    void *function;
+    struct hrtimer_clock_base *base;
+};
+
+struct cfs_bandwidth {
+    struct hrtimer period_timer;
+};
+
+struct task_group {
+    struct cfs_bandwidth cfs_bandwidth;
+    struct task_group *parent;
+};
 
 struct task_struct {
     struct thread_info thread_info;
@@ -135,15 +155,6 @@ struct task_struct___throttled {
     bool throttled;
 };
 
-struct hrtimer_clock_base {
-    s64 offset;
-};
-
-struct hrtimer {
-    s64 _softexpires;
-    struct hrtimer_clock_base *base;
-};
-
 struct irqaction {
     const char *name;
 };
@@ -171,12 +182,17 @@ struct bpf_iter__task {
 /* What clang asks the loader about a field (enum bpf_field_info_kind of libbpf's interface). */
 #define HAS(field) __builtin_preserve_field_info(field, 2)
 
-/* A bit field: the loader says where its bytes are and by how much to shift them. */
+/* A bit field of what BTF knows: the loader says where its bytes are and by how much to shift them. */
 #define BITS(from, field)                                                                                                                  \
     ({                                                                                                                                     \
         u64 value_ = 0;                                                                                                                    \
         const void *at_ = (const void *)(from) + __builtin_preserve_field_info((from)->field, 0);                                          \
-        bpf_probe_read_kernel(&value_, sizeof value_, at_);                                                                                \
+        switch (__builtin_preserve_field_info((from)->field, 1)) {                                                                         \
+        case 1: value_ = *(const u8 *)at_; break;                                                                                          \
+        case 2: value_ = *(const u16 *)at_; break;                                                                                         \
+        case 4: value_ = *(const u32 *)at_; break;                                                                                         \
+        case 8: value_ = *(const u64 *)at_; break;                                                                                         \
+        }                                                                                                                                  \
         value_ <<= __builtin_preserve_field_info((from)->field, 4);                                                                        \
         value_ >> __builtin_preserve_field_info((from)->field, 5);                                                                         \
     })

@@ -32,7 +32,7 @@ mod tracefs;
 mod watch;
 mod worst;
 
-pub use budget::Ledger;
+pub use budget::{Counted, Ledger};
 pub use catalog::Level;
 pub use chrome::ChromeTrace;
 pub use error::{Error, Result};

@@ -194,7 +194,7 @@ pub(crate) fn now_ns() -> u64 {
 }
 
 /// The CPUs that are online, from `/sys/devices/system/cpu/online`; 0 where it is missing.
-fn online() -> Vec<usize> {
+pub(crate) fn online() -> Vec<usize> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -130,7 +130,7 @@ pub(crate) fn no_thread_remedy() -> String {
 pub(crate) const WAKE_UPS: &str = "single wake-ups";
 
 /// What is missing if the kernel does not sum the times of threads.
-pub(crate) const BUDGET: &str = "where the time went";
+pub(crate) const BUDGET: &str = "who took the time, and stretches of it";
 
 /// What a refusal of the kernel's events leaves out of a run: the missing part, the reason and the remedy.
 pub(crate) fn without(what: &str, error: &punctual_trace::Error) -> Unseen {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use punctual_record::{CauseSource, Causes, Program, Unseen};
-use punctual_trace::{Batch, Error, Ledger, Level, Room, Target, WakeUp, Watch};
+use punctual_trace::{Batch, Counted, Error, Ledger, Level, Room, Target, WakeUp, Watch};
 
 use crate::frame::error::{BUDGET, WAKE_UPS, without};
 use crate::frame::places::Nice;
@@ -31,7 +31,7 @@ pub enum Depth {
 /// The watch over a program, and the account of its threads.
 #[derive(Debug)]
 pub struct Watcher {
-    ledger: Result<Ledger, Error>,
+    ledger: Result<Ledger, (Error, Counted)>,
     /// None: only sums are wanted, and the kernel makes them.
     watch: Option<Result<Watch, Error>>,
     account: Account,
@@ -61,6 +61,7 @@ impl Watcher {
     }
 
     fn open(ledger: Result<Ledger, Error>, target: &Target, account: Account, depth: Depth) -> Self {
+        let ledger = ledger.map_err(|error| (error, Counted::begin(&account.tids())));
         let reads = depth == Depth::WakeUps || ledger.is_err();
         let watch = reads.then(|| open(target.clone(), &account));
         let _nice = matches!(watch, Some(Ok(_))).then(|| Nice::lowered_to(LOWEST)).flatten();
@@ -80,7 +81,11 @@ impl Watcher {
         if let Ok(ledger) = &mut self.ledger {
             ledger.look();
         }
-        self.account.look_now_and_then();
+        if self.account.look_now_and_then()
+            && let Err((_, counted)) = &mut self.ledger
+        {
+            counted.look(&self.account.tids());
+        }
     }
 
     /// From now on wake-ups are handed on by [`Watcher::wake_ups`] and count in no cause; or they count again.
@@ -118,12 +123,21 @@ impl Watcher {
         }
         self.account.look();
         let watched_ns = self.since.elapsed().as_nanos() as u64;
-        let budget = self.ledger.and_then(Ledger::end);
+        let budget = match self.ledger {
+            Ok(ledger) => ledger.end().map_err(|error| (error, None)),
+            Err((error, mut counted)) => {
+                counted.look(&self.account.tids());
+                Err((error, Some(counted.end())))
+            }
+        };
         let mut causes = self.watch.map_or_else(Causes::default, |watch| end_of(watch, each));
         causes.watched_ns = if causes.watched_ns == 0 { watched_ns } else { causes.watched_ns };
         match budget {
             Ok(budget) => causes.budget = Some(budget),
-            Err(error) => causes.missing.push(without(BUDGET, &error)),
+            Err((error, counted)) => {
+                causes.budget = counted;
+                causes.missing.push(without(BUDGET, &error));
+            }
         }
         let threads = self.account.threads();
         let less = |used: Option<u64>, at: usize| Some(used?.saturating_sub(self.aside[at]));
@@ -212,11 +226,13 @@ impl Account {
         account
     }
 
-    /// Reads it again, if it is time.
-    pub fn look_now_and_then(&mut self) {
-        if Instant::now() >= self.next {
+    /// Reads it again, if it is time, and returns whether it was.
+    pub fn look_now_and_then(&mut self) -> bool {
+        let time = Instant::now() >= self.next;
+        if time {
             self.look();
         }
+        time
     }
 
     /// Reads it again.
@@ -284,7 +300,8 @@ mod tests {
         told.recv().unwrap();
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         let target = Target { tids: vec![own], with_children: true };
-        let mut watcher = Watcher::begin(&target, Account::of_process(std::process::id().cast_signed()), Depth::WakeUps);
+        let mut watcher =
+            Watcher::begin(&target, Account::of_process(std::process::id().cast_signed()), Depth::WakeUps);
         let begin = WAITS.load(Ordering::SeqCst);
         punctual_testing::until("100 waits", || {
             watcher.step(Duration::from_millis(10), &mut |_| {});

@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_linux::syscall_name::name_of;
-use punctual_record::{Budget, BudgetSource, Spent, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who};
+use punctual_record::{
+    Budget, BudgetSource, Spent, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
+};
 
 use super::groups::Groups;
 use super::kernel::Programs;
 use super::kind::kind;
 use super::raw::{self, By, Deadlines, Info, Key, Name, Sum};
+use super::sampled::{self, Place};
 use crate::names;
 
 /// Threads with a budget of their own.
@@ -31,6 +34,7 @@ pub(super) struct Found<'a> {
     stacks: BTreeMap<u32, Vec<u64>>,
     functions: BTreeMap<u64, String>,
     deadlines: BTreeMap<(u32, i64), Deadlines>,
+    samples: BTreeMap<u32, BTreeMap<Place, u64>>,
     groups: &'a Groups,
     pub(super) ended_ns: u64,
     dropped: u64,
@@ -63,14 +67,23 @@ impl<'a> Found<'a> {
             let number = u64::from_ne_bytes(number.try_into().unwrap_or_default());
             (number, u32::from_ne_bytes(device[..4].try_into().unwrap_or_default()))
         };
+        let names_of = functions(&stacks);
+        let mut samples: BTreeMap<u32, BTreeMap<Place, u64>> = BTreeMap::new();
+        for (key, count) in programs.all::<[u8; raw::KEY], [u8; 8]>("samples") {
+            let key = Key::read(&key);
+            let functions = named_frames(&stacks, &names_of, key.stack);
+            let place = sampled::place(&key, call(&key), &functions);
+            *samples.entry(key.id).or_default().entry(place).or_default() += u64::from_ne_bytes(count);
+        }
         Self {
             sums: programs.all("sums"),
+            samples,
             chains,
             infos: infos.iter().map(|(id, info)| (word(*id), Info::read(info))).collect(),
             names: named("names"),
             interrupts: named("interrupts"),
             files: files.iter().map(|(key, name)| (inode(key), raw::path(name))).collect(),
-            functions: functions(&stacks),
+            functions: names_of,
             stacks,
             deadlines: deadlines.iter().map(|(key, all)| (raw::turns_key(key), Deadlines::read(all))).collect(),
             groups,
@@ -100,7 +113,11 @@ impl<'a> Found<'a> {
             others = Some(others.map_or(roomless.clone(), |others| joined(others, roomless)));
         }
         if let Some(others) = &mut others {
-            *others = ThreadBudget { wall_ns: others.wall_ns, parts: std::mem::take(&mut others.parts), ..ThreadBudget::default() };
+            *others = ThreadBudget {
+                wall_ns: others.wall_ns,
+                parts: std::mem::take(&mut others.parts),
+                ..ThreadBudget::default()
+            };
             sort(&mut others.parts);
         }
         let of_pid = |pid| self.infos.values().filter(|info| !info.aside && info.name.pid == pid).count() as u64;
@@ -121,10 +138,21 @@ impl<'a> Found<'a> {
         all.filter(|(key, _)| kinds.contains(&key.spent) && of(key.id)).map(|(_, sum)| sum.ns).sum()
     }
 
+    /// The times of this kind, of those threads that have any, ns.
+    pub(super) fn each_spent(&self, kind: u8) -> Vec<u64> {
+        let mut each: BTreeMap<u32, u64> = BTreeMap::new();
+        for (key, sum) in self.sums.iter().map(|(key, sum)| (Key::read(key), Sum::read(sum))) {
+            if key.spent == kind {
+                *each.entry(key.id).or_default() += sum.ns;
+            }
+        }
+        each.into_values().collect()
+    }
+
     fn thread(&self, id: u32, info: &Info, sums: &[([u8; raw::KEY], Sum)]) -> ThreadBudget {
         let end_ns = if info.end_ns == 0 { self.ended_ns } else { info.end_ns };
         let wall_ns = end_ns.saturating_sub(info.begin_ns);
-        let mut parts = self.parts(info, sums);
+        let mut parts = self.cut_running(id, self.parts(info, sums));
         let summed: u64 = parts.iter().map(|part| part.ns).sum();
         if wall_ns > summed {
             let ns = wall_ns - summed;
@@ -141,6 +169,22 @@ impl<'a> Found<'a> {
             parts,
             turns: self.turns(id),
         }
+    }
+
+    fn cut_running(&self, id: u32, mut parts: Vec<TimePart>) -> Vec<TimePart> {
+        let places: Vec<(Place, u64)> =
+            self.samples.get(&id).into_iter().flatten().map(|(place, n)| (place.clone(), *n)).collect();
+        if let Some(at) = parts.iter().position(|part| part.spent == Spent::Running && part.call.is_none()) {
+            let running = parts.swap_remove(at);
+            for part in sampled::cut(running, &places) {
+                match parts.iter_mut().find(|other| alike(other, &part)) {
+                    Some(other) => add(other, Sum { ns: part.ns, times: part.times, longest_ns: part.longest_ns }),
+                    None => parts.push(part),
+                }
+            }
+            sort(&mut parts);
+        }
+        parts
     }
 
     fn parts(&self, info: &Info, sums: &[([u8; raw::KEY], Sum)]) -> Vec<TimePart> {
@@ -202,9 +246,8 @@ impl<'a> Found<'a> {
     }
 
     fn part(&self, info: &Info, key: &Key, sum: Sum) -> TimePart {
-        let call = (key.call >= 0).then(|| name_of(i64::from(key.call)));
-        let frames = self.stacks.get(&key.stack).map_or(&[][..], Vec::as_slice);
-        let functions: Vec<String> = frames.iter().filter_map(|frame| self.functions.get(frame).cloned()).collect();
+        let call = call(key);
+        let functions = named_frames(&self.stacks, &self.functions, key.stack);
         let spent = kind(key, call.as_deref(), &functions);
         let mut part = TimePart { spent, call, ..TimePart::default() };
         part.who = self.who(info, key);
@@ -235,7 +278,8 @@ impl<'a> Found<'a> {
             By::Nobody | By::Timer => None,
             By::Softirq => Some(Who { thread: names::softirq(key.who), ..Who::default() }),
             By::Interrupt => {
-                let name = self.interrupts.get(&key.who).map_or_else(|| "interrupt".to_owned(), |name| name.name.clone());
+                let name =
+                    self.interrupts.get(&key.who).map_or_else(|| "interrupt".to_owned(), |name| name.name.clone());
                 Some(Who { thread: name, ..Who::default() })
             }
             By::Thread => Some(self.thread_named(info, key.who)),
@@ -266,6 +310,15 @@ impl<'a> Found<'a> {
     }
 }
 
+fn call(key: &Key) -> Option<String> {
+    (key.call >= 0).then(|| name_of(i64::from(key.call)))
+}
+
+fn named_frames(stacks: &BTreeMap<u32, Vec<u64>>, functions: &BTreeMap<u64, String>, stack: u32) -> Vec<String> {
+    let frames = stacks.get(&stack).map_or(&[][..], Vec::as_slice);
+    frames.iter().filter_map(|frame| functions.get(frame).cloned()).collect()
+}
+
 /// Time that the thread did not choose to spend: by it, threads are sorted.
 fn lost(thread: &ThreadBudget) -> (u64, u64) {
     let chosen = [Spent::Running, Spent::Asleep, Spent::Poll, Spent::Condition, Spent::Child, Spent::Unknown];
@@ -274,7 +327,8 @@ fn lost(thread: &ThreadBudget) -> (u64, u64) {
 }
 
 fn alike(one: &TimePart, other: &TimePart) -> bool {
-    let who = |part: &TimePart| part.who.as_ref().map(|who| (who.tid, who.thread.clone()));
+    // Workers of one name are one here.
+    let who = |part: &TimePart| part.who.as_ref().map(|who| (who.thread.clone(), who.process.clone()));
     one.spent == other.spent && one.call == other.call && one.thing == other.thing && who(one) == who(other)
 }
 
@@ -291,7 +345,9 @@ fn sort(parts: &mut [TimePart]) {
 /// Adds a small part to another of its kind, or keeps it without its details.
 fn fold(parts: &mut Vec<TimePart>, part: TimePart) {
     let sum = Sum { ns: part.ns, times: part.times, longest_ns: part.longest_ns };
-    let bare = |other: &TimePart| other.spent == part.spent && other.who.is_none() && other.call.is_none() && other.thing.is_empty();
+    let bare = |other: &TimePart| {
+        other.spent == part.spent && other.who.is_none() && other.call.is_none() && other.thing.is_empty()
+    };
     match parts.iter_mut().find(|other| bare(other)) {
         Some(other) => add(other, sum),
         None => parts.push(TimePart { who: None, call: None, thing: Thing::default(), ..part }),

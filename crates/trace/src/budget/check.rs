@@ -9,17 +9,20 @@ use super::raw::spent;
 pub(super) fn checks(found: &Found<'_>, quotas: &[Quota]) -> Vec<BudgetCheck> {
     let kinds: [(Counter, &[u8]); 2] = [
         (Counter::Running, &[spent::RUNNING, spent::INTERRUPTED]),
-        (Counter::Ready, &[spent::READY, spent::QUOTA, spent::REAL_TIME]),
+        (Counter::Ready, &[spent::READY, spent::QUOTA, spent::REAL_TIME, spent::DEADLINE]),
     ];
     let watched = || found.infos.iter().filter(|(_, info)| !info.aside && info.end_ns != 0);
     let of_threads = kinds.into_iter().enumerate().map(|(at, (counter, kinds))| {
-        let summed_ns = found.spent(kinds, |id| found.infos.get(&id).is_some_and(|info| !info.aside && info.end_ns != 0));
+        let summed_ns =
+            found.spent(kinds, |id| found.infos.get(&id).is_some_and(|info| !info.aside && info.end_ns != 0));
         BudgetCheck { counter, summed_ns, counted_ns: watched().map(|(_, info)| info.counted_ns[at]).sum() }
     });
     let mut checks: Vec<BudgetCheck> = of_threads.collect();
+    // The kernel counts by CPU, so only that of a single thread can be compared.
     let counted_ns: u64 = quotas.iter().map(|quota| quota.throttled_ns).sum();
-    if counted_ns > 0 {
-        let summed_ns = found.spent(&[spent::QUOTA], |_| true);
+    if let [summed_ns] = found.each_spent(spent::QUOTA)[..]
+        && counted_ns > 0
+    {
         checks.push(BudgetCheck { counter: Counter::Throttled, summed_ns, counted_ns });
     }
     checks

@@ -111,6 +111,12 @@ impl Groups {
         of_it.max_by_key(|group| group.throttled()).map(|group| group.path.as_str())
     }
 
+    /// For how long the groups of a process were throttled, ns.
+    pub(super) fn throttled_ns(&self, pid: u32) -> u64 {
+        let of_it = self.by_folder.values().filter(|group| group.pids.contains(&pid));
+        of_it.map(|group| group.last.throttled_ns - group.before.throttled_ns).max().unwrap_or_default()
+    }
+
     /// The quotas. `threads` says how many threads of a process were watched.
     pub(super) fn quotas(&self, threads: impl Fn(u32) -> u64) -> Vec<Quota> {
         let quota = |group: &Group| Quota {

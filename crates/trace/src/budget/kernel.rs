@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use aya::maps::{Array, HashMap, MapData, MapError};
-use aya::programs::{BtfTracePoint, Iter, ProgramError};
+use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
+use aya::programs::{BtfTracePoint, Iter, PerfEvent, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader, Pod};
 use punctual_linux::syscall_name::number_of;
 
 use super::raw;
-use crate::{Error, Result, Target, tap};
+use crate::{Error, Result, Target, names, tap};
 
 /// Made of `bpf/budget.bpf.c` by `cargo xtask bpf`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/budget.bpf.o");
 
-/// The programs and their tracepoints. Those with `true` are in every kernel that can load them.
+/// The programs and their tracepoints.
 const TRACEPOINTS: [(&str, &str); 13] = [
     ("switched", "sched_switch"),
     ("waking", "sched_waking"),
@@ -33,12 +34,44 @@ const TRACEPOINTS: [(&str, &str); 13] = [
 
 /// Calls with a descriptor as first argument, which sleep until it is ready.
 const DESCRIPTORS: [&str; 29] = [
-    "read", "readv", "pread64", "preadv", "preadv2", "pwrite64", "pwritev", "pwritev2", "recvfrom", "recv", "recvmsg",
-    "recvmmsg", "accept", "accept4", "connect", "fsync", "fdatasync", "syncfs", "flock", "fcntl", "ioctl", "ftruncate",
-    "fallocate", "getdents64", "splice", "copy_file_range", "close", "mq_timedreceive", "mq_timedsend",
+    "read",
+    "readv",
+    "pread64",
+    "preadv",
+    "preadv2",
+    "pwrite64",
+    "pwritev",
+    "pwritev2",
+    "recvfrom",
+    "recv",
+    "recvmsg",
+    "recvmmsg",
+    "accept",
+    "accept4",
+    "connect",
+    "fsync",
+    "fdatasync",
+    "syncfs",
+    "flock",
+    "fcntl",
+    "ioctl",
+    "ftruncate",
+    "fallocate",
+    "getdents64",
+    "splice",
+    "copy_file_range",
+    "close",
+    "mq_timedreceive",
+    "mq_timedsend",
 ];
 /// Those that send what another thread of this machine receives.
 const SENDS: [&str; 6] = ["write", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile"];
+
+/// The function of the timer that fills quotas up (kernel/sched/fair.c).
+const REFILL: &str = "sched_cfs_period_timer";
+
+/// From one sample to the next: no multiple of the periods that programs have.
+const SAMPLE_NS: u64 = 1_009_000;
 
 /// Whom to watch.
 #[derive(Debug, Clone, Copy, Default)]
@@ -59,6 +92,7 @@ impl Programs {
     /// Loads and attaches them.
     pub(super) fn attach(target: &Target, whom: Whom) -> Result<Self> {
         let btf = Btf::from_sys_fs().map_err(|error| refused("/sys/kernel/btf/vmlinux", &error))?;
+        let refill = names::address_of(REFILL).unwrap_or_default();
         let (calls, children, own) = (calls(), u32::from(target.with_children), std::process::id());
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
@@ -68,6 +102,7 @@ impl Programs {
             .override_global("PROCESS", &whom.process, true)
             .override_global("CHILDREN", &children, true)
             .override_global("SELF", &own, true)
+            .override_global("REFILL", &refill, true)
             .override_global("CALLS", &calls, true)
             .load(OBJECT)
             .map_err(|error| refused("loading the programs", &error))?;
@@ -77,6 +112,7 @@ impl Programs {
             program.load(tracepoint, &btf).map_err(|error| program_refused(tracepoint, &error))?;
             program.attach().map_err(|error| program_refused(tracepoint, &error))?;
         }
+        sample(&mut ebpf)?;
         let over = iterator(&mut ebpf)?;
         over.load("task", &btf).map_err(|error| program_refused("iter/task", &error))?;
         let mut programs = Self { ebpf };
@@ -109,18 +145,34 @@ impl Programs {
     /// Ends the watch: all stretches end now. Returns the time, CLOCK_MONOTONIC.
     pub(super) fn end(&mut self) -> Result<u64> {
         let now = tap::now_ns();
-        let mut shared: Array<_, [u8; raw::CONTROL]> =
-            Array::try_from(self.ebpf.map_mut("shared").ok_or_else(no_map)?).map_err(|error| refused("shared", &error))?;
+        let mut shared: Array<_, [u8; raw::CONTROL]> = Array::try_from(self.ebpf.map_mut("shared").ok_or_else(no_map)?)
+            .map_err(|error| refused("shared", &error))?;
         let before = shared.get(&0, 0).map_err(|error| refused("shared", &error))?;
         shared.set(0, raw::ended(before, now), 0).map_err(|error| refused("shared", &error))?;
         self.over_tasks()?;
         Ok(now)
     }
 
+    fn control(&self) -> Option<[u8; raw::CONTROL]> {
+        let shared = self.ebpf.map("shared").and_then(|map| Array::<_, [u8; raw::CONTROL]>::try_from(map).ok())?;
+        shared.get(&0, 0).ok()
+    }
+
     /// Stretches without room.
     pub(super) fn dropped(&self) -> u64 {
-        let shared = self.ebpf.map("shared").and_then(|map| Array::<_, [u8; raw::CONTROL]>::try_from(map).ok());
-        shared.and_then(|shared| shared.get(&0, 0).ok()).map_or(0, |bytes| raw::dropped(&bytes))
+        self.control().map_or(0, |bytes| raw::dropped(&bytes))
+    }
+
+    /// Threads that were watched so far: their numbers begin at 1.
+    pub(super) fn last_id(&self) -> u32 {
+        self.control().map_or(0, |bytes| raw::last_id(&bytes))
+    }
+
+    /// The process of a thread.
+    pub(super) fn process(&self, id: u32) -> Option<u32> {
+        let infos = HashMap::<&MapData, u32, [u8; raw::INFO]>::try_from(self.ebpf.map("infos")?).ok()?;
+        let info = raw::Info::read(&infos.get(&id, 0).ok()?);
+        (!info.aside).then_some(info.name.pid)
     }
 
     /// Events of watched threads.
@@ -132,8 +184,25 @@ impl Programs {
     /// All that a map holds.
     pub(super) fn all<K: Pod + Ord, V: Pod>(&self, name: &str) -> BTreeMap<K, V> {
         let map = self.ebpf.map(name).and_then(|map| HashMap::<&MapData, K, V>::try_from(map).ok());
-        map.map_or_else(BTreeMap::new, |map| map.iter().filter_map(|entry: std::result::Result<_, MapError>| entry.ok()).collect())
+        map.map_or_else(BTreeMap::new, |map| {
+            map.iter().filter_map(|entry: std::result::Result<_, MapError>| entry.ok()).collect()
+        })
     }
+}
+
+/// Begins to sample all CPUs. Where perf_event_open(2) is refused, running time is not cut.
+fn sample(ebpf: &mut Ebpf) -> Result<()> {
+    let program = ebpf.program_mut("sampled").ok_or_else(no_map)?;
+    let program: &mut PerfEvent = program.try_into().map_err(|error| refused("sampled", &error))?;
+    program.load().map_err(|error| program_refused("sampled", &error))?;
+    for cpu in tap::online() {
+        let (clock, period) = (PerfEventConfig::Software(SoftwareEvent::CpuClock), SamplePolicy::Period(SAMPLE_NS));
+        let scope = PerfEventScope::AllProcessesOneCpu { cpu: cpu as u32 };
+        if program.attach(clock, scope, period, false).is_err() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn iterator(ebpf: &mut Ebpf) -> Result<&mut Iter> {

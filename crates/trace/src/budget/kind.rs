@@ -36,8 +36,17 @@ const BY_FUNCTION: [(&str, Spent); 18] = [
 /// Calls whose waits for a semaphore of the kernel are those for the address space.
 const ADDRESS_SPACE: [&str; 8] = ["mmap", "munmap", "mprotect", "mremap", "brk", "madvise", "clone", "fork"];
 const SYNCS: [&str; 7] = ["fsync", "fdatasync", "sync", "syncfs", "msync", "sync_file_range", "umount2"];
-const POLLS: [&str; 9] =
-    ["poll", "ppoll", "select", "_newselect", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2", "io_uring_enter"];
+const POLLS: [&str; 9] = [
+    "poll",
+    "ppoll",
+    "select",
+    "_newselect",
+    "pselect6",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "io_uring_enter",
+];
 const SLEEPS: [&str; 3] = ["nanosleep", "clock_nanosleep", "restart_syscall"];
 
 /// What the thread did. `functions` are those of the kernel, the innermost first; none where the wait was short.
@@ -59,6 +68,33 @@ pub(super) fn kind(key: &Key, call: Option<&str>, functions: &[String]) -> Spent
     }
 }
 
+/// The same by what /proc shows: the state of the thread, its call and the function in which it waits.
+pub(super) fn of_state(state: char, call: Option<&str>, function: &str) -> Spent {
+    match state {
+        'T' => return Spent::Stopped,
+        't' => return Spent::Traced,
+        _ => {}
+    }
+    let io = if state == 'D' { how::UNINTERRUPTIBLE | how::IO_WAIT } else { 0 };
+    let how = io | if call.is_none() { how::OUTSIDE_CALL } else { 0 };
+    let mode = if function.contains("pipe_") {
+        PIPE << 12
+    } else if ["sock_", "skb_", "unix_", "inet_", "sk_wait"].iter().any(|start| function.contains(start)) {
+        SOCKET << 12
+    } else {
+        0
+    };
+    let (spent, by) = (spent::BLOCKED, By::Nobody);
+    let key = Key { id: 0, spent, by, call: 0, who: 0, stack: 0, thing: 0, device: 0, mode, how };
+    match (call, function) {
+        // Only root sees the call of another's thread.
+        (None, function) if function.contains("nanosleep") => Spent::Asleep,
+        (None, function) if function.contains("futex") => Spent::Condition,
+        (None, function) if function.contains("poll") => Spent::Poll,
+        _ => blocked(&key, call, &[function.to_owned()]),
+    }
+}
+
 fn blocked(key: &Key, call: Option<&str>, functions: &[String]) -> Spent {
     let in_function = |start: &str| functions.iter().any(|name| name.starts_with(start));
     if let Some((_, kind)) = BY_FUNCTION.iter().find(|(start, _)| in_function(start)) {
@@ -74,7 +110,12 @@ fn blocked(key: &Key, call: Option<&str>, functions: &[String]) -> Spent {
     }
     let Some(call) = call else { return Spent::Blocked };
     let by_call = in_call(key, call, in_function("rwsem_"));
-    let on_disk = io || key.how & how::UNINTERRUPTIBLE != 0 && by_call == Spent::OtherFile && !key.is_file(TERMINAL);
+    // The files of the kernel have no device with a number.
+    let file = key.how & how::UNINTERRUPTIBLE != 0
+        && by_call == Spent::OtherFile
+        && key.device >> 20 != 0
+        && !key.is_file(TERMINAL);
+    let on_disk = io || file;
     match by_call {
         Spent::Blocked | Spent::OtherFile if on_disk => Spent::Disk,
         // The timer of a timerfd.

@@ -5,14 +5,18 @@
 
 mod account;
 mod check;
+mod files;
 mod groups;
 mod kernel;
 mod kind;
 mod raw;
+mod sampled;
 
 use std::time::{Duration, Instant};
 
 use punctual_record::Budget;
+
+pub use self::files::Counted;
 
 use self::account::Found;
 use self::groups::Groups;
@@ -22,12 +26,19 @@ use crate::{Error, Result, Target, names};
 /// From one look at control groups and counters to the next.
 const BETWEEN: Duration = Duration::from_millis(200);
 
+/// Threads that are asked for their process at a time.
+const MET: usize = 1024;
+/// Processes whose control groups are looked at.
+const PROCESSES: usize = 256;
+
 /// The sums of watched threads, so far.
 #[derive(Debug)]
 pub struct Ledger {
     programs: Programs,
     groups: Groups,
     pids: Vec<u32>,
+    /// Threads up to this one were asked for their process.
+    met: u32,
     next: Instant,
 }
 
@@ -63,15 +74,28 @@ impl Ledger {
         let mut groups = Groups::new();
         groups.look(pids.iter().copied());
         let programs = Programs::attach(target, whom)?;
-        Ok(Self { programs, groups, pids, next: Instant::now() })
+        Ok(Self { programs, groups, pids, met: 0, next: Instant::now() })
     }
 
     /// Looks at control groups, if it is time. Call it now and then: at most a few times a second.
     pub fn look(&mut self) {
         if Instant::now() >= self.next {
             self.next = Instant::now() + BETWEEN;
+            self.meet();
             self.groups.look(self.pids.iter().copied());
         }
+    }
+
+    /// Processes that are watched since the last time.
+    fn meet(&mut self) {
+        let last = self.programs.last_id();
+        for id in (self.met + 1..=last).take(MET) {
+            let pid = self.programs.process(id);
+            if let Some(pid) = pid.filter(|pid| !self.pids.contains(pid) && self.pids.len() < PROCESSES) {
+                self.pids.push(pid);
+            }
+        }
+        self.met = last;
     }
 
     /// Ends watching: where the time went.
@@ -79,6 +103,7 @@ impl Ledger {
     /// # Errors
     /// As bpf(2) says.
     pub fn end(mut self) -> Result<Budget> {
+        self.meet();
         let ended_ns = self.programs.end()?;
         self.groups.look(self.pids.iter().copied());
         let found = Found::read(&self.programs, &self.groups, ended_ns);

@@ -48,6 +48,7 @@ pub(super) mod how {
     pub(in super::super) const IO_WAIT: u16 = 2;
     pub(in super::super) const OUTSIDE_CALL: u16 = 4;
     pub(in super::super) const OWNED: u16 = 8;
+    pub(in super::super) const IN_KERNEL: u16 = 16;
 }
 
 pub(super) const KEY: usize = 32;
@@ -273,14 +274,21 @@ pub(super) fn dropped(bytes: &[u8; CONTROL]) -> u64 {
     bytes.long()
 }
 
+/// How many threads were watched.
+pub(super) fn last_id(bytes: &[u8; CONTROL]) -> u32 {
+    let mut bytes = Bytes(bytes);
+    let (_ended_at, _dropped) = (bytes.long(), bytes.long());
+    bytes.long() as u32
+}
+
 /// The bytes that end the watch at this time, in place of those read.
 pub(super) fn ended(mut bytes: [u8; CONTROL], at_ns: u64) -> [u8; CONTROL] {
     bytes[..8].copy_from_slice(&at_ns.to_ne_bytes());
     bytes
 }
 
-/// `struct cpu`: 144 bytes, then 128 turns of 72.
-pub(super) const CPU: usize = CPU_HEAD + 128 * 72;
+/// `struct cpu`: 144 bytes, then 128 turns of 72 and 128 epochs of 80.
+pub(super) const CPU: usize = CPU_HEAD + 128 * 72 + 128 * 80;
 const CPU_HEAD: usize = 144;
 
 /// How many events a CPU saw of watched threads.

@@ -74,7 +74,11 @@ impl WhyArgs {
 
     /// Single wake-ups are in the tables of --full and in --trace, and --advise compares them.
     pub(super) fn depth(&self) -> Depth {
-        if self.full || self.advise || self.tables.is_some() || self.trace.is_some() { Depth::WakeUps } else { Depth::Sums }
+        if self.measure.output.full || self.advise || self.tables.is_some() || self.trace.is_some() {
+            Depth::WakeUps
+        } else {
+            Depth::Sums
+        }
     }
 
     /// Where the results go.

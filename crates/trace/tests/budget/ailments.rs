@@ -1,0 +1,195 @@
+//! One kind of loss each.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, mpsc};
+use std::thread::sleep;
+use std::time::Duration;
+
+use punctual_record::{Spent, ThreadPolicy};
+
+use crate::{assert_whole, ns, spent, took, watched};
+
+const MS: u64 = 1_000_000;
+
+#[test]
+fn a_lock_has_its_holder_and_what_the_holder_did() {
+    let lock = Mutex::new(());
+    let waited = AtomicU64::new(0);
+    let Some((thread, budget)) = watched("waits", || {
+        std::thread::scope(|scope| {
+            let (tell, told) = mpsc::channel();
+            let held = &lock;
+            let holder = std::thread::Builder::new().name("holds".into()).spawn_scoped(scope, move || {
+                let _guard = held.lock().unwrap();
+                tell.send(()).unwrap();
+                sleep(Duration::from_millis(300));
+            });
+            told.recv().unwrap();
+            waited.store(took(|| drop(lock.lock().unwrap())), Ordering::SeqCst);
+            holder.unwrap().join().unwrap();
+        });
+    }) else {
+        return;
+    };
+    assert_whole(&thread);
+    let parts = spent(&thread, Spent::Lock);
+    let part = parts.iter().max_by_key(|part| part.ns).unwrap_or_else(|| panic!("{thread:?}"));
+    assert!(part.ns > 30 * MS && part.ns <= waited.into_inner(), "{thread:?}");
+    assert!(part.thing.futex.is_some(), "{part:?}");
+    let who = part.who.as_ref().unwrap();
+    assert_eq!((who.thread.as_str(), who.pid), ("holds", std::process::id()));
+    let meanwhile = who.meanwhile.as_ref().unwrap_or_else(|| panic!("{budget:?}"));
+    assert_eq!((meanwhile.spent, meanwhile.call.as_deref()), (Spent::Asleep, Some("clock_nanosleep")));
+}
+
+#[test]
+fn a_pipe_has_the_process_that_writes() {
+    let Some((thread, _)) = watched("reads", || {
+        let mut child = Command::new("sh").args(["-c", "sleep 0.05; echo"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        child.wait().unwrap();
+    }) else {
+        return;
+    };
+    assert_whole(&thread);
+    assert!(ns(&thread, Spent::Pipe) > 40 * MS, "{thread:?}");
+    let part = spent(&thread, Spent::Pipe)[0];
+    assert_eq!((part.call.as_deref(), part.who.as_ref().unwrap().thread.as_str()), (Some("read"), "sh"), "{part:?}");
+}
+
+#[test]
+fn a_child_is_waited_for() {
+    let Some((thread, budget)) =
+        watched("parent", || assert!(Command::new("sleep").arg("0.05").status().unwrap().success()))
+    else {
+        return;
+    };
+    assert_whole(&thread);
+    let part = spent(&thread, Spent::Child)[0];
+    assert!(part.ns > 40 * MS, "{thread:?}");
+    assert_eq!(part.who.as_ref().unwrap().thread, "sleep");
+    let child = budget.threads.iter().find(|thread| thread.thread == "sleep").unwrap();
+    assert_whole(child);
+    assert!(ns(child, Spent::Asleep) >= 49 * MS, "{child:?}");
+}
+
+#[test]
+fn a_disk_has_its_file() {
+    // A folder of the build: /tmp may be in memory.
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("written");
+    let mut all = 0;
+    let Some((thread, _)) = watched("writes", || {
+        let mut file = File::create(&path).unwrap();
+        for _ in 0..10 {
+            file.write_all(&[1; 65536]).unwrap();
+            all += took(|| file.sync_all().unwrap());
+        }
+    }) else {
+        return;
+    };
+    assert_whole(&thread);
+    let disk: Vec<_> =
+        spent(&thread, Spent::Disk).into_iter().filter(|part| part.call.as_deref() == Some("fsync")).collect();
+    let blocked: u64 = disk.iter().map(|part| part.ns).sum();
+    // What is not blocked in them is ready or running.
+    let rest = ns(&thread, Spent::Ready) + ns(&thread, Spent::Running) + ns(&thread, Spent::Interrupted);
+    assert!(blocked <= all && blocked + rest >= all, "{blocked} of {all}: {thread:?}");
+    if blocked > 0 {
+        let file = disk[0].thing.file.as_deref().unwrap_or_default();
+        assert!(file.ends_with("/written"), "{disk:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_read_by_faults_is_no_disk_call() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("mapped");
+    std::fs::write(&path, vec![7; 8 << 20]).unwrap();
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    file.sync_all().unwrap();
+    let Some((thread, _)) = watched("faults", || {
+        // Direct reading: no cache holds it, so the call waits for the disk.
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        let mut page = [0; 4096];
+        for at in (0..8_u64 << 20).step_by(1 << 18) {
+            file.read_exact_at(&mut page, at).unwrap();
+        }
+    }) else {
+        return;
+    };
+    assert_whole(&thread);
+    assert_eq!(ns(&thread, Spent::FaultFile), 0, "{thread:?}");
+    assert!(spent(&thread, Spent::Disk).iter().all(|part| part.call.as_deref() == Some("pread64")), "{thread:?}");
+}
+
+#[test]
+fn a_sleep_is_what_was_asked_and_what_came_later() {
+    let Some((thread, _)) = watched("sleeps", || {
+        for _ in 0..20 {
+            sleep(Duration::from_millis(2));
+        }
+    }) else {
+        return;
+    };
+    assert_whole(&thread);
+    let asleep = ns(&thread, Spent::Asleep);
+    // From the call to the switch, the thread runs.
+    assert!(asleep <= 40 * MS && asleep > 30 * MS, "{thread:?}");
+    // The slack of 50 us.
+    assert!(ns(&thread, Spent::SleptLonger) > 0, "{thread:?}");
+}
+
+#[test]
+fn who_had_the_cpu() {
+    let cpu = punctual_testing::first_cpu();
+    let Some((thread, _)) = watched("victim", || {
+        let own = punctual_linux::sched::current_thread_id();
+        punctual_linux::sched::set_affinity(own, &[cpu]).unwrap();
+        std::thread::scope(|scope| {
+            let hog = std::thread::Builder::new().name("hog".into()).spawn_scoped(scope, || {
+                let own = punctual_linux::sched::current_thread_id();
+                punctual_linux::sched::set_nice(own, -15).unwrap();
+                crate::compute(Duration::from_millis(60));
+            });
+            crate::compute(Duration::from_millis(30));
+            hog.unwrap().join().unwrap();
+        });
+    }) else {
+        return;
+    };
+    assert_whole(&thread);
+    let by_hog =
+        spent(&thread, Spent::Ready).into_iter().find(|part| part.who.as_ref().is_some_and(|who| who.thread == "hog"));
+    let by_hog = by_hog.unwrap_or_else(|| panic!("{thread:?}"));
+    assert!(by_hog.ns > 10 * MS, "{thread:?}");
+    assert_eq!(by_hog.who.as_ref().unwrap().policy, ThreadPolicy::Fair(-15));
+}
+
+#[test]
+fn a_stop_is_known_with_its_sender() {
+    let mut stopped = 0;
+    let Some((_, budget)) = watched("stops", || {
+        let mut child = Command::new("sleep").arg("5").spawn().unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        sleep(Duration::from_millis(20));
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+        stopped = took(|| sleep(Duration::from_millis(50)));
+        rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+        sleep(Duration::from_millis(20));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }) else {
+        return;
+    };
+    let child = budget.threads.iter().find(|thread| thread.thread == "sleep").unwrap();
+    assert_whole(child);
+    let part = spent(child, Spent::Stopped)[0];
+    assert!(part.ns > 40 * MS && part.ns < stopped + 20 * MS, "{stopped} {child:?}");
+    assert_eq!(part.who.as_ref().unwrap().thread, "stops");
+}

@@ -1,0 +1,91 @@
+//! The sums are the wall time, and agree with the kernel's own counters.
+
+use std::process::Command;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use punctual_record::{Counter, Spent};
+use punctual_trace::{Ledger, Target};
+
+use crate::{assert_whole, compute, ledger, ns, watched};
+
+#[test]
+fn parts_are_the_wall_time_beside_forks_short_threads_and_migrations() {
+    let Some((_, budget)) = watched("makes", || {
+        let allowed = punctual_linux::sched::affinity(punctual_linux::sched::current_thread_id()).unwrap();
+        for round in 0..40_usize {
+            let cpu = allowed[round % allowed.len()];
+            let own = punctual_linux::sched::current_thread_id();
+            punctual_linux::sched::set_affinity(own, &[cpu]).unwrap();
+            compute(Duration::from_micros(300));
+            std::thread::spawn(|| compute(Duration::from_micros(200))).join().unwrap();
+            if round % 8 == 0 {
+                assert!(Command::new("sh").args(["-c", "true | true; (true)"]).status().unwrap().success());
+            }
+        }
+    }) else {
+        return;
+    };
+    assert!(budget.threads.len() > 40, "{}", budget.threads.len());
+    assert_eq!(budget.dropped, 0);
+    budget.threads.iter().for_each(assert_whole);
+    // The counters are brought up to date at each switch, those of running threads at each tick.
+    for check in &budget.checks {
+        let tolerance = 0.05 * check.counted_ns as f64 + 10e6;
+        if check.counter == Counter::Running {
+            assert!((check.summed_ns as f64 - check.counted_ns as f64).abs() < tolerance, "{:?}", budget.checks);
+        }
+    }
+}
+
+#[test]
+fn threads_that_exist_already_have_the_state_that_they_are_in() {
+    let (end, ended) = mpsc::channel::<()>();
+    let (tell, told) = mpsc::channel();
+    let waits = std::thread::Builder::new().name("blocked".into()).spawn(move || {
+        tell.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+        let _ = ended.recv();
+    });
+    let tid = told.recv().unwrap();
+    punctual_testing::until("it sleeps", || {
+        std::fs::read_to_string(format!("/proc/{tid}/stat")).is_ok_and(|stat| stat.contains(") S "))
+    });
+    if ledger().is_none() {
+        return;
+    }
+    let ledger = Ledger::begin(&Target { tids: vec![tid], with_children: false }).unwrap();
+    std::thread::sleep(Duration::from_millis(30));
+    // Its wait goes on.
+    let budget = ledger.end().unwrap();
+    drop(end);
+    let _ = waits.unwrap().join();
+    let thread = &budget.threads[0];
+    assert_eq!((budget.threads.len(), thread.thread.as_str(), thread.tid), (1, "blocked", tid.cast_unsigned()));
+    assert_whole(thread);
+    assert!(ns(thread, Spent::Condition) >= 30_000_000, "{thread:?}");
+    assert_eq!(ns(thread, Spent::Condition), thread.wall_ns, "{thread:?}");
+}
+
+#[test]
+fn deadlines_that_were_over_at_the_call_are_counted() {
+    use punctual_linux::clock::Clock;
+    use punctual_linux::sleep::clock_nanosleep_until;
+    let Some((thread, _)) = watched("late", || {
+        let mut deadline = punctual_linux::clock::now_ns(Clock::Monotonic);
+        for _ in 0..20 {
+            deadline += 1_000_000;
+            compute(Duration::from_millis(2));
+            let _ = clock_nanosleep_until(Clock::Monotonic, deadline);
+        }
+    }) else {
+        return;
+    };
+    assert_whole(&thread);
+    let turns = thread.turns.unwrap();
+    assert_eq!(
+        (turns.call.as_str(), turns.turns, turns.missed, turns.period_ns),
+        ("clock_nanosleep", 20, 20, 1_000_000)
+    );
+    // A turn of 2 ms each falls behind by 1 ms more.
+    assert!(turns.behind_ns >= 19_000_000 && turns.most_behind_ns >= turns.behind_ns, "{turns:?}");
+}
