@@ -237,6 +237,7 @@ const volatile u32 EXECUTES = 0; /* this process is watched once it has executed
 const volatile u32 PROCESS = 0;  /* threads that this process makes are watched */
 const volatile u32 CHILDREN = 1;
 const volatile u32 SELF = 0;     /* punctual's own process */
+const volatile u64 WAKEUP = 0;   /* the function of the timers that end waits */
 const volatile u64 REFILL = 0;   /* the function of the timer that fills quotas up */
 const volatile u8 CALLS[512] = {};
 
@@ -801,10 +802,9 @@ INLINE void set_policy(struct thread *thread, struct task_struct *task)
 INLINE u8 quota_used_up(struct task_struct *task)
 {
     struct task_struct___throttled *form = (void *)task;
-    if (HAS(form->throttled)) {
-        if (form->throttled)
-            return 1;
-    }
+    /* There, threads of a group without quota compete until they are to return to their own code. */
+    if (HAS(form->throttled))
+        return form->throttled;
     if (!HAS(task->se.cfs_rq))
         return 0;
     struct cfs_rq *queue = task->se.cfs_rq;
@@ -1130,7 +1130,8 @@ int switched(u64 *context)
         to->cpu = bpf_get_smp_processor_id();
         to->held = NOT_HELD;
     }
-    cpu->ring[cpu->head & (RING - 1)].ran_out = ran_out;
+    struct task_struct___throttled *form = (void *)prev;
+    cpu->ring[cpu->head & (RING - 1)].ran_out = HAS(form->throttled) ? 0 : ran_out;
     cpu->watched = to != NULL;
     if (cpu->busy_vectors) {
         for (u32 vector = 0; vector < VECTORS; vector++)
@@ -1242,6 +1243,8 @@ int timer_started(u64 *context)
     if (!thread || thread->ended || thread->state != RUNNING)
         return 0;
     struct hrtimer *timer = (void *)context[0];
+    if (WAKEUP && (u64)timer->function != WAKEUP)
+        return 0;
     struct hrtimer_clock_base *base = NULL;
     s64 expires = 0, offset = 0;
     bpf_probe_read_kernel(&expires, 8, &timer->_softexpires);

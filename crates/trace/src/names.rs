@@ -40,6 +40,17 @@ pub(crate) fn address_of(function: &str) -> Option<u64> {
     symbols(|address, name| (name == function).then_some(address))
 }
 
+/// The same of several, in one reading.
+pub(crate) fn addresses_of<const N: usize>(functions: [&str; N]) -> [Option<u64>; N] {
+    let mut found = [None; N];
+    symbols(|address, name| {
+        let at = functions.iter().position(|function| *function == name)?;
+        found[at] = Some(address);
+        found.iter().all(Option::is_some).then_some(())
+    });
+    found
+}
+
 /// Functions that were looked up: reading all symbols takes tens of milliseconds.
 static LOOKED_UP: Mutex<BTreeMap<u64, Option<String>>> = Mutex::new(BTreeMap::new());
 

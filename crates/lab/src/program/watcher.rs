@@ -76,7 +76,8 @@ impl Watcher {
                     self.watch = Some(Err(error));
                 }
             }
-            Some(Err(_)) | None => std::thread::sleep(timeout),
+            // Whoever ends it unparks the thread.
+            Some(Err(_)) | None => std::thread::park_timeout(timeout),
         }
         if let Ok(ledger) = &mut self.ledger {
             ledger.look();

@@ -69,6 +69,8 @@ const SENDS: [&str; 6] = ["write", "writev", "sendto", "sendmsg", "sendmmsg", "s
 
 /// The function of the timer that fills quotas up (kernel/sched/fair.c).
 const REFILL: &str = "sched_cfs_period_timer";
+/// The function of the timers that end the waits of threads (kernel/time/hrtimer.c).
+const WAKEUP: &str = "hrtimer_wakeup";
 
 /// From one sample to the next: no multiple of the periods that programs have.
 const SAMPLE_NS: u64 = 1_009_000;
@@ -92,7 +94,7 @@ impl Programs {
     /// Loads and attaches them.
     pub(super) fn attach(target: &Target, whom: Whom) -> Result<Self> {
         let btf = Btf::from_sys_fs().map_err(|error| refused("/sys/kernel/btf/vmlinux", &error))?;
-        let refill = names::address_of(REFILL).unwrap_or_default();
+        let [refill, wakeup] = names::addresses_of([REFILL, WAKEUP]).map(Option::unwrap_or_default);
         let (calls, children, own) = (calls(), u32::from(target.with_children), std::process::id());
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
@@ -103,6 +105,7 @@ impl Programs {
             .override_global("CHILDREN", &children, true)
             .override_global("SELF", &own, true)
             .override_global("REFILL", &refill, true)
+            .override_global("WAKEUP", &wakeup, true)
             .override_global("CALLS", &calls, true)
             .load(OBJECT)
             .map_err(|error| refused("loading the programs", &error))?;

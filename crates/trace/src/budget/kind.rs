@@ -34,7 +34,7 @@ const BY_FUNCTION: [(&str, Spent); 18] = [
 ];
 
 /// Calls whose waits for a semaphore of the kernel are those for the address space.
-const ADDRESS_SPACE: [&str; 8] = ["mmap", "munmap", "mprotect", "mremap", "brk", "madvise", "clone", "fork"];
+const ADDRESS_SPACE: [&str; 9] = ["mmap", "munmap", "mprotect", "mremap", "brk", "madvise", "clone", "clone3", "fork"];
 const SYNCS: [&str; 7] = ["fsync", "fdatasync", "sync", "syncfs", "msync", "sync_file_range", "umount2"];
 const POLLS: [&str; 9] = [
     "poll",
@@ -101,15 +101,18 @@ fn blocked(key: &Key, call: Option<&str>, functions: &[String]) -> Spent {
         return *kind;
     }
     let io = key.how & how::IO_WAIT != 0;
+    // The functions that wait for a semaphore are not in the stack: the kernel leaves out those of its scheduler.
+    let semaphore = key.how & how::UNINTERRUPTIBLE != 0 && !io;
     if key.how & how::OUTSIDE_CALL != 0 {
-        return match (io, in_function("rwsem_") || in_function("down_")) {
-            (true, _) => Spent::FaultFile,
-            (_, true) => Spent::MmapLock,
-            _ => Spent::Blocked,
+        let fault = in_function("exc_page_fault") || in_function("do_page_fault") || in_function("do_user_addr_fault");
+        return match io {
+            true => Spent::FaultFile,
+            false if semaphore && fault => Spent::MmapLock,
+            false => Spent::Blocked,
         };
     }
     let Some(call) = call else { return Spent::Blocked };
-    let by_call = in_call(key, call, in_function("rwsem_"));
+    let by_call = in_call(key, call, semaphore);
     // The files of the kernel have no device with a number.
     let file = key.how & how::UNINTERRUPTIBLE != 0
         && by_call == Spent::OtherFile
@@ -167,7 +170,7 @@ mod tests {
             (0, 0, Some("getppid"), &["seccomp_do_user_notification"], Spent::Supervisor),
             (how::OUTSIDE_CALL | how::IO_WAIT, 0, None, &["filemap_fault"], Spent::FaultFile),
             (how::OUTSIDE_CALL, 0, None, &["io_schedule", "do_swap_page", "handle_mm_fault"], Spent::FaultSwap),
-            (how::UNINTERRUPTIBLE, 0, Some("munmap"), &["rwsem_down_write_slowpath"], Spent::MmapLock),
+            (how::UNINTERRUPTIBLE, 0, Some("munmap"), &["vm_munmap"], Spent::MmapLock),
             (0, REGULAR, Some("fcntl"), &[], Spent::Lock),
         ] {
             assert_eq!(super::kind(&key(how, format), call, &names(functions)), kind, "{call:?} {functions:?}");

@@ -6,6 +6,7 @@ use crate::{assert_whole, ledger};
 
 #[test]
 fn thousands_of_threads_are_summed() {
+    let _alone = punctual_testing::alone();
     let Some(mut ledger) = ledger() else { return };
     const THREADS: usize = 3000;
     for _ in 0..THREADS / 100 {

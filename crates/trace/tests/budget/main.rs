@@ -25,10 +25,17 @@ pub(crate) fn ledger() -> Option<Ledger> {
 
 /// What a new thread of this name did, and the budget of all.
 pub(crate) fn watched(name: &str, work: impl FnOnce() + Send) -> Option<(ThreadBudget, Budget)> {
-    let ledger = ledger()?;
+    // All threads of this process are watched.
+    let _alone = punctual_testing::alone();
+    let mut ledger = ledger()?;
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, work);
-        thread.unwrap().join().unwrap();
+        let thread = thread.unwrap();
+        while !thread.is_finished() {
+            ledger.look();
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        thread.join().unwrap();
     });
     let budget = ledger.end().unwrap();
     let thread = budget.threads.iter().find(|thread| thread.thread == name).cloned();

@@ -40,6 +40,7 @@ fn parts_are_the_wall_time_beside_forks_short_threads_and_migrations() {
 
 #[test]
 fn threads_that_exist_already_have_the_state_that_they_are_in() {
+    let _alone = punctual_testing::alone();
     let (end, ended) = mpsc::channel::<()>();
     let (tell, told) = mpsc::channel();
     let waits = std::thread::Builder::new().name("blocked".into()).spawn(move || {

@@ -23,8 +23,8 @@ use crate::commands::trace::Trace;
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Interval of the readings of events. The end of the program waits this long at most for the report.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval of the readings. Where events are read, the end of the program waits this long at most for the report.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Runs the program and watches it from its first instruction on. Returns its exit status, whatever becomes of the report.
 pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
@@ -121,6 +121,7 @@ impl Observer {
     fn end(&mut self) {
         self.ending.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             self.found = thread.join().ok().flatten();
         }
     }
