@@ -28,6 +28,7 @@ enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KER
 #define REFILLS 8
 #define VECTORS 11 /* ten softirqs, and interrupts of devices */
 #define LONG_NS 100000
+#define BRIEF_NS 3000
 /* A real-time thread that waits this long while none of its kind runs is throttled. */
 #define RT_WAIT_NS 1000000
 
@@ -328,14 +329,16 @@ ALONE int flush(struct thread *thread, struct slot *slot)
 /* What the thread did lately, for the chain of those who wait for it: stretches that alternate are joined. */
 INLINE void remember(struct thread *thread, const struct key *key, u64 from, u64 to)
 {
-    u32 last = (thread->next - 1) & (HISTORY - 1), before = (thread->next - 2) & (HISTORY - 1);
-    u32 at = same(&thread->past[last].key, key) ? last : same(&thread->past[before].key, key) ? before : HISTORY;
-    if (at < HISTORY) {
-        thread->past[at].to = to;
-        thread->past[at].ns += to - from;
+    struct past *last = &thread->past[(thread->next - 1) & (HISTORY - 1)];
+    struct past *before = &thread->past[(thread->next - 2) & (HISTORY - 1)];
+    /* In waits that are long enough for a chain, so short a stretch is nothing: it counts as part of the one before. */
+    struct past *alike = to - from < BRIEF_NS || same(&last->key, key) ? last : same(&before->key, key) ? before : NULL;
+    if (alike && alike->to) {
+        alike->to = to;
+        alike->ns += to - from;
         return;
     }
-    at = thread->next++ & (HISTORY - 1);
+    u32 at = thread->next++ & (HISTORY - 1);
     thread->past[at].key = *key;
     thread->past[at].from = from;
     thread->past[at].to = to;
@@ -811,14 +814,13 @@ INLINE u8 quota_used_up(struct task_struct *task)
     return queue && HAS(queue->throttle_count) && queue->throttle_count > 0;
 }
 
-/* Ends the watch over a thread: its last stretch, and all that is still in its slots. */
+/* Writes what is known of a thread: all that is still in its slots, its name and its policy. */
 APART int finish(struct task_struct *task, struct thread *thread, u64 now)
 {
     if (!task || !thread)
         return 0;
     for (u32 at = 0; at < SLOTS; at++)
         flush(thread, &thread->slots[at]);
-    thread->ended = 1;
     u32 id = thread->id;
     struct info *info = bpf_map_lookup_elem(&infos, &id);
     if (!info)
@@ -1079,6 +1081,7 @@ INLINE void leave(struct thread *thread, struct task_struct *task, struct cpu *c
     thread->cpu = bpf_get_smp_processor_id();
     if (!preempted && (state & TASK_DEAD)) {
         finish(task, thread, now);
+        thread->ended = 1;
         return;
     }
     if (!preempted && state) {
@@ -1176,6 +1179,21 @@ int forked(u64 *context)
     thread->cpu = child->thread_info.cpu;
     struct cpu *cpu = cpu_of(thread->cpu);
     thread->ready_at = cpu ? cpu->head : 0;
+    return 0;
+}
+
+/* The watch may end before the thread leaves its CPU for the last time. */
+SEC("tp_btf/sched_process_exit")
+int exited(u64 *context)
+{
+    struct task_struct *task = (void *)context[0];
+    struct thread *thread = watched(task);
+    struct control *all = control();
+    if (!thread || thread->ended || thread->state != RUNNING || !all || all->ended_at)
+        return 0;
+    u64 now = bpf_ktime_get_ns();
+    end_running(thread, cpu_of(bpf_get_smp_processor_id()), now);
+    finish(task, thread, now);
     return 0;
 }
 
@@ -1399,10 +1417,11 @@ int over_tasks(struct bpf_iter__task *context)
         if (all->ended_at > thread->since)
             close_stretch(thread, cpu, all->ended_at);
         finish(task, thread, thread->since);
+        thread->ended = 1;
         return 0;
     }
     u32 tid = task->pid;
-    if (thread || !bpf_map_lookup_elem(&targets, &tid))
+    if (thread || !((PROCESS && task->tgid == PROCESS) || bpf_map_lookup_elem(&targets, &tid)))
         return 0;
     u32 state = task->__state;
     if (state & TASK_DEAD)

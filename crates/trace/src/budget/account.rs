@@ -20,8 +20,6 @@ const MOST: usize = 64;
 const PARTS: usize = 64;
 /// Links of a chain.
 const LINKS: u32 = 8;
-/// The price of an event where the kernel does not say it.
-const EACH_NS: f64 = 150.0;
 
 /// What the maps hold.
 pub(super) struct Found<'a> {
@@ -39,6 +37,7 @@ pub(super) struct Found<'a> {
     pub(super) ended_ns: u64,
     dropped: u64,
     events: u64,
+    price_ns: Option<f64>,
 }
 
 impl<'a> Found<'a> {
@@ -90,6 +89,7 @@ impl<'a> Found<'a> {
             ended_ns,
             dropped: programs.dropped(),
             events: programs.events(),
+            price_ns: programs.price_ns(),
         }
     }
 
@@ -128,7 +128,7 @@ impl<'a> Found<'a> {
             quotas: self.groups.quotas(of_pid),
             checks: Vec::new(),
             dropped: self.dropped,
-            cost: Some(WatchCost { events: self.events, each_ns: EACH_NS }),
+            cost: self.price_ns.map(|each_ns| WatchCost { events: self.events, each_ns }),
         }
     }
 

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
+use std::os::fd::OwnedFd;
 
 use aya::maps::{Array, HashMap, MapData, MapError};
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
 use aya::programs::{BtfTracePoint, Iter, PerfEvent, ProgramError};
+use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf, EbpfLoader, Pod};
 use punctual_linux::syscall_name::number_of;
 
@@ -16,12 +18,13 @@ use crate::{Error, Result, Target, names, tap};
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/budget.bpf.o");
 
 /// The programs and their tracepoints.
-const TRACEPOINTS: [(&str, &str); 13] = [
+const TRACEPOINTS: [(&str, &str); 14] = [
     ("switched", "sched_switch"),
     ("waking", "sched_waking"),
     ("migrated", "sched_migrate_task"),
     ("forked", "sched_process_fork"),
     ("executed", "sched_process_exec"),
+    ("exited", "sched_process_exit"),
     ("signalled", "signal_generate"),
     ("timer_started", "hrtimer_start"),
     ("timer_expires", "hrtimer_expire_entry"),
@@ -88,6 +91,9 @@ pub(super) struct Whom {
 #[derive(Debug)]
 pub(super) struct Programs {
     ebpf: Ebpf,
+    /// While it is open, the kernel counts the run time of programs, which takes time itself.
+    stats: Option<OwnedFd>,
+    price_ns: Option<f64>,
 }
 
 impl Programs {
@@ -118,7 +124,7 @@ impl Programs {
         sample(&mut ebpf)?;
         let over = iterator(&mut ebpf)?;
         over.load("task", &btf).map_err(|error| program_refused("iter/task", &error))?;
-        let mut programs = Self { ebpf };
+        let mut programs = Self { ebpf, stats: enable_stats(Stats::RunTime).ok(), price_ns: None };
         programs.seed(target)?;
         Ok(programs)
     }
@@ -159,6 +165,28 @@ impl Programs {
     fn control(&self) -> Option<[u8; raw::CONTROL]> {
         let shared = self.ebpf.map("shared").and_then(|map| Array::<_, [u8; raw::CONTROL]>::try_from(map).ok())?;
         shared.get(&0, 0).ok()
+    }
+
+    /// Learns what an event costs: the run time of the two programs that run at each switch and wake-up, by their runs.
+    pub(super) fn learn_price(&mut self) {
+        if self.stats.is_none() {
+            return;
+        }
+        let infos = ["switched", "waking"].map(|name| self.ebpf.program(name).and_then(|program| program.info().ok()));
+        let (mut ns, mut runs) = (0.0, 0);
+        for info in infos.iter().flatten() {
+            ns += info.run_time().as_nanos() as f64;
+            runs += info.run_count();
+        }
+        if runs > 0 {
+            self.price_ns = Some(ns / runs as f64);
+            self.stats = None;
+        }
+    }
+
+    /// What an event costs, ns.
+    pub(super) fn price_ns(&self) -> Option<f64> {
+        self.price_ns
     }
 
     /// Stretches without room.

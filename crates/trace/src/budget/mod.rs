@@ -74,12 +74,13 @@ impl Ledger {
         let mut groups = Groups::new();
         groups.look(pids.iter().copied());
         let programs = Programs::attach(target, whom)?;
-        Ok(Self { programs, groups, pids, met: 0, next: Instant::now() })
+        Ok(Self { programs, groups, pids, met: 0, next: Instant::now() + BETWEEN })
     }
 
     /// Looks at control groups, if it is time. Call it now and then: at most a few times a second.
     pub fn look(&mut self) {
         if Instant::now() >= self.next {
+            self.programs.learn_price();
             self.next = Instant::now() + BETWEEN;
             self.meet();
             self.groups.look(self.pids.iter().copied());
@@ -103,6 +104,7 @@ impl Ledger {
     /// # Errors
     /// As bpf(2) says.
     pub fn end(mut self) -> Result<Budget> {
+        self.programs.learn_price();
         self.meet();
         let ended_ns = self.programs.end()?;
         self.groups.look(self.pids.iter().copied());
