@@ -7,7 +7,7 @@ use punctual_record::{
     Budget, BudgetSource, Spent, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
 };
 
-use super::groups::Groups;
+use super::groups::{FREEZER, Groups, MEMORY};
 use super::kernel::Programs;
 use super::kind::kind;
 use super::raw::{self, By, Deadlines, Info, Key, Name, Sum};
@@ -21,10 +21,13 @@ const PARTS: usize = 64;
 /// Links of a chain.
 const LINKS: u32 = 8;
 
+/// A key as the maps have it.
+type Bytes = [u8; raw::KEY];
+
 /// What the maps hold.
 pub(super) struct Found<'a> {
-    sums: BTreeMap<[u8; raw::KEY], [u8; raw::SUM]>,
-    chains: BTreeMap<u64, Vec<([u8; raw::KEY], Sum)>>,
+    sums: BTreeMap<Bytes, [u8; raw::SUM]>,
+    chains: BTreeMap<u64, Vec<(Bytes, Sum)>>,
     pub(super) infos: BTreeMap<u32, Info>,
     names: BTreeMap<u32, Name>,
     interrupts: BTreeMap<u32, Name>,
@@ -68,7 +71,7 @@ impl<'a> Found<'a> {
         };
         let names_of = functions(&stacks);
         let mut samples: BTreeMap<u32, BTreeMap<Place, u64>> = BTreeMap::new();
-        for (key, count) in programs.all::<[u8; raw::KEY], [u8; 8]>("samples") {
+        for (key, count) in programs.all::<Bytes, [u8; 8]>("samples") {
             let key = Key::read(&key);
             let functions = named_frames(&stacks, &names_of, key.stack);
             let place = sampled::place(&key, call(&key), &functions);
@@ -95,7 +98,7 @@ impl<'a> Found<'a> {
 
     /// The budget of the threads that are not watched for the chains alone.
     pub(super) fn budget(&self) -> Budget {
-        let mut by_thread: BTreeMap<u32, Vec<([u8; raw::KEY], Sum)>> = BTreeMap::new();
+        let mut by_thread: BTreeMap<u32, Vec<(Bytes, Sum)>> = BTreeMap::new();
         for (key, sum) in &self.sums {
             by_thread.entry(Key::read(key).id).or_default().push((*key, Sum::read(sum)));
         }
@@ -107,7 +110,7 @@ impl<'a> Found<'a> {
         let rest = threads.split_off(MOST.min(threads.len()));
         let mut others = rest.into_iter().reduce(joined);
         if let Some(roomless) = by_thread.get(&0) {
-            let parts = self.parts(&Info::default(), roomless);
+            let parts = self.parts(roomless);
             let wall_ns = parts.iter().map(|part| part.ns).sum();
             let roomless = ThreadBudget { parts, wall_ns, ..ThreadBudget::default() };
             others = Some(others.map_or(roomless.clone(), |others| joined(others, roomless)));
@@ -149,10 +152,10 @@ impl<'a> Found<'a> {
         each.into_values().collect()
     }
 
-    fn thread(&self, id: u32, info: &Info, sums: &[([u8; raw::KEY], Sum)]) -> ThreadBudget {
+    fn thread(&self, id: u32, info: &Info, sums: &[(Bytes, Sum)]) -> ThreadBudget {
         let end_ns = if info.end_ns == 0 { self.ended_ns } else { info.end_ns };
         let wall_ns = end_ns.saturating_sub(info.begin_ns);
-        let mut parts = self.cut_running(id, self.parts(info, sums));
+        let mut parts = self.cut_running(id, info.name.pid, self.parts(sums));
         let summed: u64 = parts.iter().map(|part| part.ns).sum();
         if wall_ns > summed {
             let ns = wall_ns - summed;
@@ -171,12 +174,15 @@ impl<'a> Found<'a> {
         }
     }
 
-    fn cut_running(&self, id: u32, mut parts: Vec<TimePart>) -> Vec<TimePart> {
+    fn cut_running(&self, id: u32, pid: u32, mut parts: Vec<TimePart>) -> Vec<TimePart> {
         let places: Vec<(Place, u64)> =
             self.samples.get(&id).into_iter().flatten().map(|(place, n)| (place.clone(), *n)).collect();
         if let Some(at) = parts.iter().position(|part| part.spent == Spent::Running && part.call.is_none()) {
             let running = parts.swap_remove(at);
-            for part in sampled::cut(running, &places) {
+            for mut part in sampled::cut(running, &places) {
+                if matches!(part.spent, Spent::Reclaim | Spent::FaultSwap) {
+                    part.thing.cgroup = self.groups.path(pid, MEMORY).map(str::to_owned);
+                }
                 match parts.iter_mut().find(|other| alike(other, &part)) {
                     Some(other) => add(other, Sum { ns: part.ns, times: part.times, longest_ns: part.longest_ns }),
                     None => parts.push(part),
@@ -187,22 +193,8 @@ impl<'a> Found<'a> {
         parts
     }
 
-    fn parts(&self, info: &Info, sums: &[([u8; raw::KEY], Sum)]) -> Vec<TimePart> {
-        let mut parts: Vec<(TimePart, BTreeMap<[u8; raw::KEY], Sum>)> = Vec::new();
-        for (bytes, sum) in sums {
-            let key = Key::read(bytes);
-            let part = self.part(info, &key, *sum);
-            let links = self.chains.get(&raw::hash(bytes)).into_iter().flatten();
-            let at = parts.iter().position(|(other, _)| alike(other, &part)).unwrap_or_else(|| {
-                parts.push((TimePart { ns: 0, times: 0, longest_ns: 0, ..part }, BTreeMap::new()));
-                parts.len() - 1
-            });
-            let (known, chain) = &mut parts[at];
-            add(known, *sum);
-            for (link, sum) in links {
-                chain.entry(*link).or_default().add(*sum);
-            }
-        }
+    fn parts(&self, sums: &[(Bytes, Sum)]) -> Vec<TimePart> {
+        let parts = self.grouped(sums.iter().map(|(key, sum)| (key, *sum)));
         let mut parts: Vec<TimePart> = parts.into_iter().map(|(part, chain)| self.with_chain(part, &chain)).collect();
         sort(&mut parts);
         if parts.len() > PARTS {
@@ -212,7 +204,25 @@ impl<'a> Found<'a> {
         parts
     }
 
-    fn with_chain(&self, mut part: TimePart, chain: &BTreeMap<[u8; raw::KEY], Sum>) -> TimePart {
+    /// Stretches that are alike, and what those who ended them did meanwhile.
+    fn grouped<'s>(&self, sums: impl Iterator<Item = (&'s Bytes, Sum)>) -> Vec<(TimePart, BTreeMap<Bytes, Sum>)> {
+        let mut parts: Vec<(TimePart, BTreeMap<Bytes, Sum>)> = Vec::new();
+        for (bytes, sum) in sums {
+            let part = self.part(&Key::read(bytes), sum);
+            let at = parts.iter().position(|(other, _)| alike(other, &part)).unwrap_or_else(|| {
+                parts.push((TimePart { ns: 0, times: 0, longest_ns: 0, ..part }, BTreeMap::new()));
+                parts.len() - 1
+            });
+            let (known, chain) = &mut parts[at];
+            add(known, sum);
+            for (link, sum) in self.chains.get(&raw::hash(bytes)).into_iter().flatten() {
+                chain.entry(*link).or_default().add(*sum);
+            }
+        }
+        parts
+    }
+
+    fn with_chain(&self, mut part: TimePart, chain: &BTreeMap<Bytes, Sum>) -> TimePart {
         if let Some(who) = &mut part.who {
             who.meanwhile = self.meanwhile(chain, part.ns, LINKS).map(Box::new);
         }
@@ -221,21 +231,8 @@ impl<'a> Found<'a> {
 
     /// What the thread that ended the wait did most of the time. The programs remember its latest stretches: where they do not reach back
     /// to the begin of the wait of `ns`, they stand for all of it.
-    fn meanwhile(&self, chain: &BTreeMap<[u8; raw::KEY], Sum>, ns: u64, depth: u32) -> Option<TimePart> {
-        let mut parts: Vec<(TimePart, BTreeMap<[u8; raw::KEY], Sum>)> = Vec::new();
-        for (bytes, sum) in chain {
-            let key = Key::read(bytes);
-            let info = self.infos.get(&key.id).cloned().unwrap_or_default();
-            let part = self.part(&info, &key, *sum);
-            let at = parts.iter().position(|(other, _)| alike(other, &part)).unwrap_or_else(|| {
-                parts.push((TimePart { ns: 0, times: 0, longest_ns: 0, ..part }, BTreeMap::new()));
-                parts.len() - 1
-            });
-            add(&mut parts[at].0, *sum);
-            for (link, sum) in self.chains.get(&raw::hash(bytes)).into_iter().flatten() {
-                parts[at].1.entry(*link).or_default().add(*sum);
-            }
-        }
+    fn meanwhile(&self, chain: &BTreeMap<Bytes, Sum>, ns: u64, depth: u32) -> Option<TimePart> {
+        let parts = self.grouped(chain.iter().map(|(key, sum)| (key, *sum)));
         let seen: u64 = parts.iter().map(|(part, _)| part.ns).sum();
         let (mut part, next) = parts.into_iter().max_by_key(|(part, _)| part.ns)?;
         part.ns = (part.ns as f64 * ns as f64 / seen.max(1) as f64) as u64;
@@ -245,7 +242,9 @@ impl<'a> Found<'a> {
         Some(part)
     }
 
-    fn part(&self, info: &Info, key: &Key, sum: Sum) -> TimePart {
+    fn part(&self, key: &Key, sum: Sum) -> TimePart {
+        let none = Info::default();
+        let info = self.infos.get(&key.id).unwrap_or(&none);
         let call = call(key);
         let functions = named_frames(&self.stacks, &self.functions, key.stack);
         let spent = kind(key, call.as_deref(), &functions);
@@ -261,7 +260,10 @@ impl<'a> Found<'a> {
         match spent {
             Spent::Lock | Spent::Condition if key.mode == 0 => thing.futex = Some(key.thing).filter(|at| *at != 0),
             Spent::ThrottledByQuota => thing.cgroup = self.groups.limiting(info.name.pid).map(str::to_owned),
-            Spent::Frozen => thing.cgroup = self.groups.path(info.name.pid).map(str::to_owned),
+            Spent::Frozen => thing.cgroup = self.groups.path(info.name.pid, FREEZER).map(str::to_owned),
+            Spent::Reclaim | Spent::FaultSwap => {
+                thing.cgroup = self.groups.path(info.name.pid, MEMORY).map(str::to_owned);
+            }
             _ => {}
         }
         if key.mode != 0 {
@@ -289,7 +291,7 @@ impl<'a> Found<'a> {
     fn thread_named(&self, info: &Info, tid: u32) -> Who {
         let watched = self.infos.values().find(|info| info.tid == tid && !info.name.name.is_empty());
         let name = watched.map(|info| &info.name).or_else(|| self.names.get(&tid)).cloned().unwrap_or_default();
-        let (own, its) = (self.groups.path(info.name.pid), cgroup(name.pid));
+        let (own, its) = (self.groups.cpu_path(info.name.pid), cgroup(name.pid));
         let cgroup = its.filter(|its| own.is_some_and(|own| own != its));
         let policy = policy(&name);
         Who { thread: name.name, tid, process: name.leader, pid: name.pid, policy, cgroup, meanwhile: None }

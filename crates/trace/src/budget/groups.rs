@@ -32,9 +32,17 @@ struct Stat {
 pub(super) struct Groups {
     mounts: Vec<Mount>,
     by_folder: BTreeMap<PathBuf, Group>,
-    /// The path of each process's group.
-    of: BTreeMap<u32, String>,
+    /// The path of each process's group, by controller.
+    of: BTreeMap<(u32, &'static str), String>,
 }
+
+/// Controllers of version 1 that take time from threads.
+const CONTROLLERS: [&str; 3] = [CPU, FREEZER, MEMORY];
+const CPU: &str = "cpu";
+pub(super) const FREEZER: &str = "freezer";
+pub(super) const MEMORY: &str = "memory";
+/// Version 2 has one group for all.
+const UNIFIED: &str = "";
 
 /// A hierarchy that can limit CPU time.
 #[derive(Debug)]
@@ -74,13 +82,14 @@ impl Groups {
         let mut parts = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { return };
         let unified = controllers.is_empty();
-        if !unified && !controllers.split(',').any(|controller| controller == "cpu") {
+        let named = CONTROLLERS.into_iter().find(|known| controllers.split(',').any(|controller| controller == *known));
+        let controller = if unified { Some(UNIFIED) } else { named };
+        let Some(controller) = controller else { return };
+        self.of.insert((pid, controller), path.to_owned());
+        if controller != UNIFIED && controller != CPU {
             return;
         }
         let Some(mount) = self.mounts.iter().find(|mount| mount.unified == unified) else { return };
-        if path != "/" || !self.of.contains_key(&pid) {
-            self.of.insert(pid, path.to_owned());
-        }
         let mut below = Path::new(path);
         while below != Path::new("/") {
             let folder = mount.folder.join(below.strip_prefix("/").unwrap_or(below));
@@ -100,9 +109,15 @@ impl Groups {
         }
     }
 
-    /// The path of a process's group.
-    pub(super) fn path(&self, pid: u32) -> Option<&str> {
-        self.of.get(&pid).map(String::as_str)
+    /// The path of a process's group for this controller.
+    pub(super) fn path(&self, pid: u32, controller: &'static str) -> Option<&str> {
+        let found = self.of.get(&(pid, controller)).or_else(|| self.of.get(&(pid, UNIFIED)));
+        found.map(String::as_str)
+    }
+
+    /// The same for the controller of CPU time.
+    pub(super) fn cpu_path(&self, pid: u32) -> Option<&str> {
+        self.path(pid, CPU)
     }
 
     /// The group that stopped a process most.

@@ -1,4 +1,4 @@
-//! What the maps of the programs in the kernel hold: the layouts of `bpf/budget.bpf.c`, read from bytes.
+//! What the maps of the programs in the kernel hold: the layouts of `bpf/layout.h`, read from bytes.
 
 /// A stretch of a thread, but for its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/* What the programs keep: of each thread, each CPU, and the sums that user space reads. */
+#ifndef PUNCTUAL_LAYOUT_H
+#define PUNCTUAL_LAYOUT_H
+
+#include "kernel.h"
+
+/* What a stretch is. */
+enum spent { RUNNING, INTERRUPTED, READY, QUOTA, REAL_TIME, DEADLINE, STOPPED, TRACED, FROZEN, ASLEEP, SLEPT_LONGER, BLOCKED, UNKNOWN };
+/* What `key.who` numbers. */
+enum by { NOBODY, THREAD, INTERRUPT, SOFTIRQ, TIMER };
+/* What a system call waits for, by its number: filled by the loader, since numbers differ between architectures. */
+enum call_kind { OTHER_CALL, DESCRIPTOR, FUTEX, SENDS, UNTIL };
+/* `key.how`. */
+enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KERNEL = 16 };
+
+#define SLOTS 8
+#define HISTORY 32
+#define RING 128
+#define FRAMES 20
+#define NAMES 4
+#define NAME 32
+#define EPOCHS 128
+#define EPOCH_NS 16000000
+#define TENANTS 6
+#define REFILLS 8
+#define VECTORS 11 /* ten softirqs, and interrupts of devices */
+#define LONG_NS 100000
+#define BRIEF_NS 3000
+/* A real-time thread that waits this long while none of its kind runs is throttled. */
+#define RT_WAIT_NS 1000000
+
+struct key {
+    u32 id;    /* of the thread; 0: one for which there was no room */
+    u8 spent;
+    u8 by;
+    s16 call;  /* -1: between calls */
+    u32 who;   /* a thread, interrupt or softirq */
+    u32 stack; /* of `stacks` */
+    u64 thing; /* a futex's address, or the inode's number */
+    u32 device;
+    u16 mode;  /* of the inode */
+    u16 how;
+};
+
+struct sum {
+    u64 ns, times, longest;
+};
+
+struct slot {
+    struct key key;
+    struct sum sum;
+};
+
+struct past {
+    struct key key;
+    u64 from, to, ns;
+};
+
+/* A watched thread. */
+struct thread {
+    u64 since; /* the current stretch began */
+    u64 asked; /* when the timer of this wait is to end it; 0: none */
+    u64 early; /* a wake-up that came before the switch which it undoes */
+    u64 group; /* its task group */
+    u64 unknown;
+    u32 id, tid, tgid, cpu, ready_at;
+    u8 state, held, aside, ended;
+    u8 by, early_by;
+    u16 next;
+    u32 who, early_who;
+    s32 prio;
+    u32 rt;
+    u32 named, pad; /* the last one whose name was kept on its behalf */
+    struct key wait; /* of the wait that goes on */
+    struct slot slots[SLOTS];
+    struct past past[HISTORY];
+};
+
+/* Whom a CPU ran, and since when. */
+struct turn {
+    u64 start, group;
+    u32 tid, tgid;
+    s32 prio;
+    s32 nice;
+    u32 policy;
+    u16 watched; /* its name is known otherwise */
+    u16 ran_out; /* the quota of its group was used up when it left */
+    char name[16], leader[16];
+};
+
+/* Who had a CPU most, in a time that the ring of turns may not reach back to. */
+struct epoch {
+    u64 begin;
+    u64 ns[TENANTS];
+    u32 tids[TENANTS];
+};
+
+/* When a quota was filled up again. */
+struct refills {
+    u64 at[REFILLS];
+    u64 next;
+};
+
+struct cpu {
+    u64 events;
+    u64 irq_since;
+    u64 vectors[VECTORS];
+    u32 head;
+    u32 watched; /* the running thread is watched */
+    u32 interrupt, line, softirq, vector, timer;
+    u32 busy_vectors;
+    u32 epoch;
+    struct turn ring[RING];
+    struct epoch epochs[EPOCHS];
+};
+
+struct info {
+    u64 begin, end, unknown;
+    u64 ran_before, ran, waited_before, waited; /* the kernel's own counters */
+    u32 tid, tgid;
+    s32 prio, nice;
+    u32 policy, aside;
+    char name[16], leader[16];
+};
+
+struct name {
+    u32 tgid;
+    s32 prio, nice;
+    u32 policy;
+    char name[16], leader[16];
+};
+
+struct inode_key {
+    u64 number;
+    u32 device, pad;
+};
+
+struct inode_name {
+    char names[NAMES][NAME];
+};
+
+struct chain_key {
+    u64 of; /* the hash of the waiting thread's key */
+    struct key key;
+};
+
+struct turns_key {
+    u32 id;
+    s32 call;
+};
+
+/* Deadlines that a thread waited for. */
+struct deadlines {
+    u64 first, last, count, missed, behind, most;
+};
+
+struct {
+    UINT(type, BPF_MAP_TYPE_TASK_STORAGE);
+    UINT(map_flags, BPF_F_NO_PREALLOC);
+    TYPE(key, int);
+    TYPE(value, struct thread);
+} threads SEC(".maps");
+
+#define HASH_MAP(name, room, of, to)                                                                                                       \
+    struct {                                                                                                                               \
+        UINT(type, BPF_MAP_TYPE_HASH);                                                                                                     \
+        UINT(map_flags, BPF_F_NO_PREALLOC);                                                                                                \
+        UINT(max_entries, room);                                                                                                           \
+        TYPE(key, of);                                                                                                                     \
+        TYPE(value, to);                                                                                                                   \
+    } name SEC(".maps")
+
+
+HASH_MAP(chains, 65536, struct chain_key, struct sum);
+
+/* Memory for these is taken at once: in the midst of a switch, the kernel may have none. */
+struct {
+    UINT(type, BPF_MAP_TYPE_HASH);
+    UINT(max_entries, 65536);
+    TYPE(key, struct key);
+    TYPE(value, struct sum);
+} sums SEC(".maps");
+
+struct {
+    UINT(type, BPF_MAP_TYPE_HASH);
+    UINT(max_entries, 16384);
+    TYPE(key, u32);
+    TYPE(value, struct info);
+} infos SEC(".maps");
+
+HASH_MAP(refills, 1024, u64, struct refills);
+HASH_MAP(names, 16384, u32, struct name);
+HASH_MAP(interrupts, 256, u32, struct name);
+HASH_MAP(files, 4096, struct inode_key, struct inode_name);
+HASH_MAP(stoppers, 256, u32, u32);
+HASH_MAP(deadlines, 16384, struct turns_key, struct deadlines);
+HASH_MAP(targets, 16384, u32, u32);
+
+struct stack {
+    u64 frames[FRAMES];
+};
+HASH_MAP(stacks, 16384, u32, struct stack);
+HASH_MAP(samples, 65536, struct key, u64);
+
+struct {
+    UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    UINT(max_entries, 1);
+    TYPE(key, u32);
+    TYPE(value, struct stack);
+} scratch SEC(".maps");
+
+struct {
+    UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    UINT(max_entries, 1);
+    TYPE(key, u32);
+    TYPE(value, struct stack);
+} scratch_samples SEC(".maps");
+
+struct {
+    UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    UINT(max_entries, 1);
+    TYPE(key, u32);
+    TYPE(value, struct inode_name);
+} scratch_names SEC(".maps");
+
+struct {
+    UINT(type, BPF_MAP_TYPE_ARRAY);
+    UINT(max_entries, 1); /* the loader sets the number of CPUs */
+    TYPE(key, u32);
+    TYPE(value, struct cpu);
+} cpus SEC(".maps");
+
+/* What the loader says. */
+const volatile u32 EXECUTES = 0; /* this process is watched once it has executed its program */
+const volatile u32 PROCESS = 0;  /* threads that this process makes are watched */
+const volatile u32 CHILDREN = 1;
+const volatile u32 SELF = 0;     /* punctual's own process */
+const volatile u64 WAKEUP = 0;   /* the function of the timers that end waits */
+const volatile u64 REFILL = 0;   /* the function of the timer that fills quotas up */
+const volatile u8 CALLS[512] = {};
+
+/* What both sides see. */
+struct control {
+    u64 ended_at; /* not 0: nothing is watched any more */
+    u64 dropped, last_id, aside, exited;
+};
+
+struct {
+    UINT(type, BPF_MAP_TYPE_ARRAY);
+    UINT(max_entries, 1);
+    TYPE(key, u32);
+    TYPE(value, struct control);
+} shared SEC(".maps");
+
+#endif

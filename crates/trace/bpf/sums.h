@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/* Sums of stretches. */
+#ifndef PUNCTUAL_SUMS_H
+#define PUNCTUAL_SUMS_H
+
+#include "layout.h"
+
+INLINE struct control *control(void)
+{
+    u32 zero = 0;
+    return bpf_map_lookup_elem(&shared, &zero);
+}
+
+INLINE struct cpu *cpu_of(u32 number)
+{
+    return bpf_map_lookup_elem(&cpus, &number);
+}
+
+INLINE struct thread *watched(struct task_struct *task)
+{
+    return bpf_task_storage_get(&threads, task, NULL, 0);
+}
+
+INLINE void drop(void)
+{
+    struct control *all = control();
+    if (all)
+        __sync_fetch_and_add(&all->dropped, 1);
+}
+
+INLINE bool same(const struct key *one, const struct key *other)
+{
+    const u64 *a = (const u64 *)one, *b = (const u64 *)other;
+    return a[0] == b[0] && a[1] == b[1] && a[2] == b[2] && a[3] == b[3];
+}
+
+INLINE u64 hash(const struct key *key)
+{
+    const u64 *words = (const u64 *)key;
+    u64 sum = 0xcbf29ce484222325ULL;
+#pragma unroll
+    for (int at = 0; at < 4; at++) {
+        sum = (sum ^ words[at]) * 0x9e3779b97f4a7c15ULL;
+        sum ^= sum >> 29;
+    }
+    return sum;
+}
+
+/* Adds to a sum that any CPU may add to. */
+INLINE void join(struct sum *sum, const struct sum *more)
+{
+    __sync_fetch_and_add(&sum->ns, more->ns);
+    __sync_fetch_and_add(&sum->times, more->times);
+    if (more->longest > sum->longest)
+        sum->longest = more->longest;
+}
+
+/* Moves a slot to `sums`, where user space reads. */
+ALONE int flush(struct thread *thread, struct slot *slot)
+{
+    if (!thread || !slot || !slot->sum.times)
+        return 0;
+    struct sum *sum = bpf_map_lookup_elem(&sums, &slot->key);
+    if (sum) {
+        join(sum, &slot->sum);
+    } else if (bpf_map_update_elem(&sums, &slot->key, &slot->sum, BPF_NOEXIST)) {
+        sum = bpf_map_lookup_elem(&sums, &slot->key);
+        if (sum) {
+            join(sum, &slot->sum);
+        } else {
+            drop();
+            thread->unknown += slot->sum.ns;
+        }
+    }
+    slot->sum.ns = slot->sum.times = slot->sum.longest = 0;
+    return 0;
+}
+
+/* What the thread did lately, for the chain of those who wait for it: stretches that alternate are joined. */
+INLINE void remember(struct thread *thread, const struct key *key, u64 from, u64 to)
+{
+    struct past *last = &thread->past[(thread->next - 1) & (HISTORY - 1)];
+    struct past *before = &thread->past[(thread->next - 2) & (HISTORY - 1)];
+    /* In waits that are long enough for a chain, so short a stretch is nothing: it counts as part of the one before. */
+    struct past *alike = to - from < BRIEF_NS || same(&last->key, key) ? last : same(&before->key, key) ? before : NULL;
+    if (alike && alike->to) {
+        alike->to = to;
+        alike->ns += to - from;
+        return;
+    }
+    u32 at = thread->next++ & (HISTORY - 1);
+    thread->past[at].key = *key;
+    thread->past[at].from = from;
+    thread->past[at].to = to;
+    thread->past[at].ns = to - from;
+}
+
+/* Adds a stretch to its sum. */
+ALONE int add(struct thread *thread, const struct key *key, u64 from, u64 to)
+{
+    if (!thread || !key || to <= from)
+        return 0;
+    u32 at = (key->spent * 5 + key->call * 3 + key->who + (u32)(key->thing >> 3) + key->stack) & (SLOTS - 1);
+    struct slot *slot = &thread->slots[at];
+    if (!slot->sum.times || !same(&slot->key, key)) {
+        flush(thread, slot);
+        slot->key = *key;
+    }
+    slot->sum.ns += to - from;
+    slot->sum.times++;
+    if (to - from > slot->sum.longest)
+        slot->sum.longest = to - from;
+    remember(thread, key, from, to);
+    return 0;
+}
+
+INLINE void add_plain(struct thread *thread, u8 spent, u64 from, u64 to)
+{
+    struct key key = {.id = thread->id, .spent = spent, .call = -1};
+    add(thread, &key, from, to);
+}
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/* Time on the CPU, and what a thread waits for. */
+#ifndef PUNCTUAL_WAITS_H
+#define PUNCTUAL_WAITS_H
+
+#include "ready.h"
+
+/* Running, less what interrupts took. */
+INLINE void end_running(struct thread *thread, struct cpu *cpu, u64 now)
+{
+    u64 from = thread->since;
+    if (cpu && cpu->busy_vectors) {
+        for (u32 vector = 0; vector < VECTORS; vector++) {
+            u64 ns = cpu->vectors[vector];
+            if (!ns)
+                continue;
+            cpu->vectors[vector] = 0;
+            if (ns > now - from)
+                ns = now - from;
+            struct key key = {.id = thread->id, .spent = INTERRUPTED, .call = -1, .who = vector, .by = SOFTIRQ};
+            if (vector == VECTORS - 1) {
+                key.by = INTERRUPT;
+                key.who = cpu->line;
+            }
+            add(thread, &key, from, from + ns);
+            from += ns;
+        }
+        cpu->busy_vectors = 0;
+    }
+    add_plain(thread, RUNNING, from, now);
+    thread->since = now;
+}
+
+struct registers {
+    s64 call;
+    u64 arguments[3];
+};
+
+INLINE void read_registers(struct task_struct *task, struct registers *found)
+{
+    found->call = -1;
+    void *at = bpf_task_pt_regs(task);
+    if (!at)
+        return;
+    struct pt_regs___x86 *x86 = at;
+    struct pt_regs___arm64 *arm = at;
+    if (HAS(x86->orig_ax)) {
+        found->call = x86->orig_ax;
+        found->arguments[0] = x86->di;
+        found->arguments[1] = x86->si;
+        found->arguments[2] = x86->dx;
+    } else if (HAS(arm->syscallno)) {
+        found->call = arm->syscallno;
+        found->arguments[0] = arm->orig_x0;
+        found->arguments[1] = arm->regs[1];
+        found->arguments[2] = arm->regs[2];
+    }
+    if (found->call < 0 || found->call >= 4096)
+        found->call = -1;
+}
+
+INLINE u8 kind_of(s64 call)
+{
+    return call >= 0 && call < 512 ? CALLS[call & 511] : OTHER_CALL;
+}
+
+/* The last names of a file's path, once. */
+APART int name_file(struct file *file, struct key *key)
+{
+    if (!file || !key)
+        return 0;
+    struct inode_key inode = {.number = key->thing, .device = key->device};
+    if (bpf_map_lookup_elem(&files, &inode))
+        return 0;
+    u32 zero = 0;
+    struct inode_name *name = bpf_map_lookup_elem(&scratch_names, &zero);
+    if (!name)
+        return 0;
+    struct dentry *dentry = NULL, *above = NULL;
+    bpf_probe_read_kernel(&dentry, 8, &file->f_path.dentry);
+    for (int at = 0; at < NAMES; at++) {
+        name->names[at][0] = 0;
+        if (!dentry)
+            continue;
+        const unsigned char *text = NULL;
+        bpf_probe_read_kernel(&text, 8, &dentry->d_name.name);
+        bpf_probe_read_kernel_str(name->names[at], NAME, text);
+        bpf_probe_read_kernel(&above, 8, &dentry->d_parent);
+        dentry = above == dentry ? NULL : above;
+    }
+    bpf_map_update_elem(&files, &inode, name, BPF_NOEXIST);
+    return 0;
+}
+
+INLINE void read_file(struct task_struct *task, u64 descriptor, struct key *key)
+{
+    struct files_struct *open = task->files;
+    struct fdtable *table = NULL;
+    struct file **all = NULL, *file = NULL;
+    u32 most = 0;
+    if (!open)
+        return;
+    bpf_probe_read_kernel(&table, 8, &open->fdt);
+    bpf_probe_read_kernel(&most, 4, &table->max_fds);
+    if (!table || descriptor >= most)
+        return;
+    bpf_probe_read_kernel(&all, 8, &table->fd);
+    bpf_probe_read_kernel(&file, 8, all + descriptor);
+    if (!file)
+        return;
+    struct inode *inode = NULL;
+    struct super_block *block = NULL;
+    unsigned long number = 0;
+    bpf_probe_read_kernel(&inode, 8, &file->f_inode);
+    bpf_probe_read_kernel(&key->mode, 2, &inode->i_mode);
+    bpf_probe_read_kernel(&number, 8, &inode->i_ino);
+    bpf_probe_read_kernel(&block, 8, &inode->i_sb);
+    bpf_probe_read_kernel(&key->device, 4, &block->s_dev);
+    key->thing = number;
+    u32 type = key->mode >> 12;
+    if (type == 8 || type == 6 || type == 2)
+        name_file(file, key);
+}
+
+/* The word of a futex whose owner sleeps in the kernel: glibc's locks, musl's and Rust's have such values. */
+INLINE void read_futex(struct registers *registers, struct key *key)
+{
+    u32 action = registers->arguments[1] & 0x7f, value = registers->arguments[2];
+    key->thing = registers->arguments[0];
+    bool by_thread = action == 6 || action == 13;
+    if (by_thread || ((action == 0 || action == 9) && (value == 2 || ((value & 0x80000000) && (value & 0x3fffffff) < 1 << 22))))
+        key->how |= OWNED;
+}
+
+/* What the thread waits for, from now on. */
+APART int describe(struct task_struct *task, struct thread *thread, u32 state)
+{
+    if (!task || !thread)
+        return 0;
+    struct registers registers = {};
+    struct key key = {.id = thread->id, .spent = BLOCKED};
+    read_registers(task, &registers);
+    key.call = registers.call;
+    if (registers.call < 0)
+        key.how |= OUTSIDE_CALL;
+    if (state & TASK_UNINTERRUPTIBLE)
+        key.how |= UNINTERRUPTIBLE;
+    if (BITS(task, in_iowait))
+        key.how |= IO_WAIT;
+    u8 kind = kind_of(registers.call);
+    if (state & STOPPED_STATE)
+        key.spent = STOPPED;
+    else if (state & TRACED_STATE)
+        key.spent = TRACED;
+    else if ((state & FROZEN_STATE) || (BITS(task, frozen) && !(state & TASK_UNINTERRUPTIBLE)))
+        key.spent = FROZEN;
+    else if (kind == DESCRIPTOR || kind == SENDS)
+        read_file(task, registers.arguments[0], &key);
+    else if (kind == FUTEX)
+        read_futex(&registers, &key);
+    if (key.spent == STOPPED) {
+        u32 process = thread->tgid, *stopper = bpf_map_lookup_elem(&stoppers, &process);
+        if (stopper) {
+            key.by = THREAD;
+            key.who = *stopper;
+        }
+    } else if (key.spent == TRACED) {
+        struct task_struct *tracer = NULL;
+        u32 number = 0;
+        bpf_probe_read_kernel(&tracer, 8, &task->parent);
+        bpf_probe_read_kernel(&number, 4, &tracer->pid);
+        key.by = THREAD;
+        key.who = number;
+    }
+    thread->wait = key;
+    return 0;
+}
+
+/* Keeps a kernel stack of this size, and returns its name. */
+INLINE u32 keep(struct stack *stack, long size)
+{
+    if (size <= 0)
+        return 0;
+    u32 count = size / 8, sum = 2166136261u;
+    for (u32 at = 0; at < FRAMES; at++) {
+        if (at >= count)
+            stack->frames[at] = 0;
+        sum = (sum ^ (u32)stack->frames[at]) * 16777619u;
+    }
+    sum |= 1;
+    if (!bpf_map_lookup_elem(&stacks, &sum) && bpf_map_update_elem(&stacks, &sum, stack, BPF_NOEXIST))
+        return 0;
+    return sum;
+}
+
+/* The kernel stack of a thread that sleeps. */
+INLINE u32 stack_of(struct task_struct *task)
+{
+    u32 zero = 0;
+    struct stack *stack = bpf_map_lookup_elem(&scratch, &zero);
+    return stack ? keep(stack, bpf_get_task_stack(task, stack, sizeof *stack, 0)) : 0;
+}
+
+INLINE void name_task(struct task_struct *task)
+{
+    u32 tid = task->pid;
+    if (bpf_map_lookup_elem(&names, &tid))
+        return;
+    struct name name = {.tgid = task->tgid, .prio = task->prio, .nice = task->static_prio - 120, .policy = task->policy};
+    struct task_struct *leader = task->group_leader;
+    bpf_probe_read_kernel(name.name, 16, task->comm);
+    bpf_probe_read_kernel(name.leader, 16, leader->comm);
+    bpf_map_update_elem(&names, &tid, &name, BPF_NOEXIST);
+}
+
+#endif
