@@ -69,12 +69,16 @@ fn a_program_is_watched_from_within_and_from_outside() {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("run.json");
     let json = json.to_str().unwrap();
-    let watch = ["why", "--no-keep", "--json", json, "--"];
+    let watch = ["why", "--full", "--no-keep", "--json", json, "--"];
     let outside =
         punctual(&[&watch[..], &["unshare"], &AHEAD[..], &["sleep", "0.02"]].concat()).output().unwrap().into();
     for left in [inside(&[&watch[..], &["sleep", "0.02"]].concat()), outside] {
         let Some((causes, took_ns)) = causes(&folder, &left) else { return };
         assert!(causes.wake_ups > 0, "{causes:?}");
         assert!(causes.calls.iter().all(|call| call.late.max_ns < took_ns), "{causes:?}");
+        if let Some(budget) = &causes.budget {
+            assert!(budget.threads.iter().all(|thread| thread.wall_ns < took_ns), "{budget:?}");
+            assert!(budget.threads.iter().any(|thread| thread.thread == "sleep"), "{budget:?}");
+        }
     }
 }

@@ -30,7 +30,7 @@ fn watched_for(ms: u64, which: &[&str], enough: impl Fn(&Causes) -> bool) -> Cau
     undisturbed(|longer| {
         let duration = format!("{}ms", ms * u64::from(longer));
         let asked = ["--duration", &duration, "--json", json.to_str().unwrap()];
-        let left = output(&[&["why"], which, &asked].concat());
+        let left = output(&[&["why", "--full"], which, &asked].concat());
         assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
         let causes = causes(&json);
         let seen = causes.source != CauseSource::Tracepoints || enough(&causes);

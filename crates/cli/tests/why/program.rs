@@ -58,7 +58,7 @@ fn sleeps_of_a_program_and_of_its_children_are_seen() {
         punctual_lab::sight::find(punctual_trace::Room::Large).map_or("0".to_owned(), |sight| sight.cpu.to_string());
     let program = ["--", "taskset", "-c", &cpu, "sh", "-c", script];
     let sleeps = undisturbed(|_| {
-        let left = output(&[&["why", "--json", json.to_str().unwrap()][..], &program].concat());
+        let left = output(&[&["why", "--full", "--json", json.to_str().unwrap()][..], &program].concat());
         assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
         let causes = causes(&json);
         assert!(causes.program.as_ref().and_then(|program| program.cpu_ns).is_some_and(|cpu_ns| cpu_ns > 0));
@@ -88,7 +88,7 @@ print('done')";
     }
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("why.json");
-    let left = output(&["why", "--json", json.to_str().unwrap(), "--", "python3", "-c", script]);
+    let left = output(&["why", "--full", "--json", json.to_str().unwrap(), "--", "python3", "-c", script]);
     assert_eq!((left.status.code(), text(&left.stdout)), (Some(0), "done\n".into()), "{}", text(&left.stderr));
     let causes = causes(&json);
     if saw_events(&causes) {
@@ -128,7 +128,7 @@ worker.join()";
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("why.json");
     let busy = undisturbed(|_| {
-        let left = output(&["why", "--json", json.to_str().unwrap(), "--", "python3", "-c", script]);
+        let left = output(&["why", "--full", "--json", json.to_str().unwrap(), "--", "python3", "-c", script]);
         assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
         let causes = causes(&json);
         if !saw_events(&causes) || causes.lost_events > 0 {
@@ -154,7 +154,7 @@ fn a_program_that_never_blocks_is_said_to() {
     let script = "i=0; while [ $i -lt 1500000 ]; do i=$((i+1)); done";
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("why.json");
-    let left = output(&["why", "--json", json.to_str().unwrap(), "--", "sh", "-c", script]);
+    let left = output(&["why", "--full", "--json", json.to_str().unwrap(), "--", "sh", "-c", script]);
     let causes = causes(&json);
     let said = text(&left.stderr);
     if saw_events(&causes) && causes.lost_events == 0 {

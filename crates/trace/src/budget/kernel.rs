@@ -12,6 +12,7 @@ use aya::{Btf, Ebpf, EbpfLoader, Pod};
 use punctual_linux::syscall_name::number_of;
 
 use super::raw;
+use crate::clocks::Offsets;
 use crate::{Error, Result, Target, names, tap};
 
 /// Made of `bpf/budget.bpf.c` by `cargo xtask bpf`.
@@ -153,7 +154,8 @@ impl Programs {
 
     /// Ends the watch: all stretches end now. Returns the time, CLOCK_MONOTONIC.
     pub(super) fn end(&mut self) -> Result<u64> {
-        let now = tap::now_ns();
+        // Programs in the kernel read the machine's clock.
+        let now = tap::now_ns().wrapping_add_signed(-Offsets::read().monotonic_ns);
         let mut shared: Array<_, [u8; raw::CONTROL]> = Array::try_from(self.ebpf.map_mut("shared").ok_or_else(no_map)?)
             .map_err(|error| refused("shared", &error))?;
         let before = shared.get(&0, 0).map_err(|error| refused("shared", &error))?;
