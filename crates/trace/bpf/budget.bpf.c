@@ -139,7 +139,7 @@ INLINE void note_turn(struct cpu *cpu, struct task_struct *next, bool watched, u
     turn->prio = next->prio;
     turn->nice = next->static_prio - 120;
     turn->policy = next->policy;
-    turn->group = (u64)next->sched_task_group;
+    turn->group = group_of(next);
     turn->ran_out = 0;
     turn->watched = watched;
     if (turn->tid && !watched) {

@@ -21,6 +21,12 @@ INLINE struct thread *watched(struct task_struct *task)
     return bpf_task_storage_get(&threads, task, NULL, 0);
 }
 
+/* Kernels without groups of threads have one for all. */
+INLINE u64 group_of(struct task_struct *task)
+{
+    return HAS(task->sched_task_group) ? (u64)task->sched_task_group : 0;
+}
+
 INLINE void drop(void)
 {
     struct control *all = control();

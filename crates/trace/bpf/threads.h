@@ -37,7 +37,7 @@ APART struct thread *begin(struct task_struct *task, u64 now, u32 aside)
     thread->since = now;
     thread->state = UNKNOWN;
     thread->aside = aside;
-    thread->group = (u64)task->sched_task_group;
+    thread->group = group_of(task);
     return thread;
 }
 
@@ -45,7 +45,7 @@ INLINE void set_policy(struct thread *thread, struct task_struct *task)
 {
     thread->prio = task->prio;
     thread->rt = task->prio >= 0 && task->prio < 100;
-    thread->group = (u64)task->sched_task_group;
+    thread->group = group_of(task);
 }
 
 /* The quota of its group is used up, or that of a group above. */

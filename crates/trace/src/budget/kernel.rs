@@ -251,7 +251,11 @@ fn refused(what: &str, error: &dyn std::error::Error) -> Error {
     let mut said = format!("{what}: {error}");
     let mut source = error.source();
     while let Some(error) = source {
-        said = format!("{said}: {error}");
+        // Some say their source themselves.
+        let text = error.to_string();
+        if !said.contains(&text) {
+            said = format!("{said}: {text}");
+        }
         source = error.source();
     }
     Error::Programs(said)
