@@ -5,6 +5,7 @@
 //!
 //! The watched program is not stopped, traced or changed.
 
+mod losses;
 mod process;
 mod watcher;
 

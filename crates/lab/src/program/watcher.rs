@@ -8,6 +8,7 @@ use punctual_trace::{Batch, Counted, Error, Ledger, Level, Room, Target, WakeUp,
 
 use crate::frame::error::{BUDGET, WAKE_UPS, without};
 use crate::frame::places::Nice;
+use crate::program::losses::losses;
 use crate::program::process::{Family, Times};
 
 /// Long enough for an event of each busy CPU.
@@ -39,6 +40,8 @@ pub struct Watcher {
     /// CPU time and run delay that are not part of what was found, so far and since.
     aside: [u64; 2],
     aside_since: Option<[u64; 2]>,
+    /// The process that executes the program; none where it runs already.
+    executes: Option<u32>,
     /// Beside compilers, a reader of the usual nice value gets its CPU too late, and the rings overflow.
     _nice: Option<Nice>,
 }
@@ -57,6 +60,7 @@ impl Watcher {
         if let Some(Ok(watch)) = &mut watcher.watch {
             watch.executes(pid);
         }
+        watcher.executes = Some(pid.cast_unsigned());
         watcher
     }
 
@@ -65,7 +69,7 @@ impl Watcher {
         let reads = depth == Depth::WakeUps || ledger.is_err();
         let watch = reads.then(|| open(target.clone(), &account));
         let _nice = matches!(watch, Some(Ok(_))).then(|| Nice::lowered_to(LOWEST)).flatten();
-        Self { ledger, watch, account, since: Instant::now(), aside: [0; 2], aside_since: None, _nice }
+        Self { ledger, watch, account, since: Instant::now(), aside: [0; 2], aside_since: None, executes: None, _nice }
     }
 
     /// Takes in what happened, and waits for more at most this long. `each` sees the events.
@@ -143,6 +147,8 @@ impl Watcher {
         let threads = self.account.threads();
         let less = |used: Option<u64>, at: usize| Some(used?.saturating_sub(self.aside[at]));
         let (cpu_ns, run_delay_ns) = (less(self.account.cpu_ns(), 0), less(self.account.run_delay_ns(), 1));
+        causes.losses =
+            causes.budget.as_ref().map_or(Vec::new(), |budget| losses(budget, self.executes.unwrap_or(program.pid)));
         causes.program = Some(Program { threads, cpu_ns, run_delay_ns, ..program });
         causes
     }

@@ -1,0 +1,91 @@
+//! What a thread does where nothing takes its time: it is on time, computes, or waits for input.
+
+use punctual_record::{Budget, Loss, LossKind, Spent, ThreadBudget, TimePart};
+
+use super::kinds::Facts;
+use super::sort::{healthy, share, spent};
+
+/// Fewer turns show no habit.
+const TURNS: u64 = 5;
+/// Turns of which one of so many is missed are on time.
+const MISSED: u64 = 50;
+/// A thread that is late by less than this share of the run at its worst is on time.
+const LATE: f64 = 0.01;
+/// A loss leads from these shares of the run on: where all deadlines are met, where the thread computes, and where it waits.
+const MET: f64 = 0.10;
+const COMPUTING: f64 = 0.03;
+const WAITING: f64 = 0.02;
+/// A thread that runs for so much of the run computes.
+const MOSTLY: f64 = 0.5;
+
+/// Calls that wait for events, by how their names begin, and from which time-out on these are what is waited for.
+const EVENTS: [&str; 6] = ["epoll_", "poll", "ppoll", "select", "pselect", "recv"];
+const LONG_NS: u64 = 50_000_000;
+
+/// The state of a thread that loses nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Health {
+    /// It has deadlines and meets them.
+    Met,
+    /// It mostly sleeps as long as it wants.
+    Sleeps,
+    /// It computes.
+    Computes { ns: u64, times: u64 },
+    /// It waits for what comes from outside.
+    Input { ns: u64, times: u64 },
+}
+
+/// The state of this thread.
+pub(super) fn health(thread: &ThreadBudget, budget: &Budget) -> Health {
+    let met = thread.turns.as_ref().is_some_and(|turns| {
+        let few = turns.missed.saturating_mul(MISSED) <= turns.turns;
+        turns.turns >= TURNS && few && share(turns.behind_ns, thread) < LATE
+    });
+    if met {
+        return Health::Met;
+    }
+    let facts = Facts::new(thread, budget);
+    let own = |part: &TimePart| part.spent == Spent::Running && !facts.is_lost(part);
+    let waits = |part: &TimePart| is_input(part) && !facts.is_lost(part);
+    let (ran, waited) = (spent(thread, own), spent(thread, waits));
+    let slept = spent(thread, |part| part.spent == Spent::Asleep && !waits(part) && !facts.is_lost(part));
+    let times = |is_so: &dyn Fn(&TimePart) -> bool| {
+        thread.parts.iter().filter(|part| is_so(part)).fold(0u64, |sum, part| sum.saturating_add(part.times))
+    };
+    if share(ran, thread) >= MOSTLY || ran > waited.max(slept) {
+        Health::Computes { ns: ran, times: times(&own) }
+    } else if waited > slept {
+        Health::Input { ns: waited, times: times(&waits) }
+    } else {
+        Health::Sleeps
+    }
+}
+
+/// Waits that end by what others send. A wait for events with a long time-out is one too; with a short one it is a sleep.
+fn is_input(part: &TimePart) -> bool {
+    let event = part.call.as_deref().is_some_and(|call| EVENTS.iter().any(|start| call.starts_with(start)));
+    let long = part.ns / part.times.max(1) >= LONG_NS;
+    matches!(part.spent, Spent::Pipe | Spent::Socket | Spent::Poll | Spent::OtherFile)
+        || part.spent == Spent::Asleep && event && long
+}
+
+impl Health {
+    /// From which share of the run on a loss is worth the first sentence.
+    pub(super) const fn least_of_a_loss(self) -> f64 {
+        match self {
+            Self::Met => MET,
+            Self::Computes { .. } => COMPUTING,
+            Self::Sleeps | Self::Input { .. } => WAITING,
+        }
+    }
+
+    /// As an entry of the losses.
+    pub(super) fn loss(self, thread: &ThreadBudget) -> Loss {
+        match self {
+            Self::Met => healthy(LossKind::OnTime, 0, thread.turns.as_ref().map_or(0, |turns| turns.turns), thread),
+            Self::Sleeps => healthy(LossKind::OnTime, 0, 0, thread),
+            Self::Computes { ns, times } => healthy(LossKind::Computes, ns, times, thread),
+            Self::Input { ns, times } => healthy(LossKind::Input, ns, times, thread),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The parts of a thread's time as losses: which kind each is, where, and by whom. Parts of one kind and place are one loss.
+
+use punctual_record::{Budget, LossKind, LossPlace, Quota, Spent, ThreadBudget, ThreadPolicy, TimePart, Who};
+
+use super::sort::{Found, OWN, Sort, share, spent};
+use super::{runtime, waits};
+
+/// A nice value that is larger by this gets a third of the CPU time, or less.
+const NICER: i8 = 5;
+/// The usual timer slack is 50 µs: a sleep that takes longer by more than twice that shows another.
+const SLACK_NS: u64 = 100_000;
+/// Page faults and maps that take this part of what the thread does are the allocator's.
+const ALLOCATES: f64 = 0.5;
+/// Copies of pages that take this share of the run make its forks a part of that loss.
+const COPIES: f64 = 0.01;
+/// Reads of a file are of what a memory limit dropped, where reclaim takes this part of their time.
+const DROPPED: f64 = 0.05;
+/// A thread that runs or is ready for this share of its time is busy.
+const BUSY: f64 = 0.3;
+/// An event loop has turned at least so often; a handler that sleeps this long on average holds it up.
+const LOOPS: u64 = 10;
+const HELD_UP_NS: u64 = 1_000_000;
+/// Waits of threads at a barrier are as many, but for this part.
+const TOGETHER: f64 = 0.25;
+
+/// Calls that map and unmap memory; that make processes; whose time-outs count in ticks of HZ (`SO_RCVTIMEO`, `SO_SNDTIMEO`).
+const MAPS: [&str; 5] = ["mmap", "munmap", "brk", "mremap", "madvise"];
+const FORKS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
+const TICKS: [&str; 9] = ["recvfrom", "recvmsg", "read", "sendto", "sendmsg", "write", "accept", "accept4", "connect"];
+/// A thread that nobody is known to keep from a CPU for so long is kept all the same.
+const UNNAMED_NS: u64 = 1_000_000;
+/// Losses of time in the queue of a CPU.
+const QUEUED: [LossKind; 6] = [
+    LossKind::HogThread,
+    LossKind::HogProcess,
+    LossKind::HogFifo,
+    LossKind::Nice,
+    LossKind::IdlePolicy,
+    LossKind::Polling,
+];
+const SLEEPS: [&str; 2] = ["clock_nanosleep", "nanosleep"];
+const YIELD: &str = "sched_yield";
+
+/// The losses of a thread, one for each kind and each lock.
+pub(super) fn found(thread: &ThreadBudget, budget: &Budget) -> Vec<Found> {
+    let facts = Facts::new(thread, budget);
+    let mut all: Vec<Found> = Vec::new();
+    for part in thread.parts.iter().filter(|part| part.ns > 0) {
+        let Some(Sort { kind, place, may_be_idle }) = facts.sort(part) else { continue };
+        let same = |one: &&mut Found| one.kind == kind && one.place.lock == place.lock;
+        if let Some(one) = all.iter_mut().find(same) {
+            one.ns = one.ns.saturating_add(part.ns);
+            one.times = one.times.saturating_add(part.times);
+            one.may_be_idle &= may_be_idle;
+            match one.places.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, ns)) => *ns = ns.saturating_add(part.ns),
+                None => one.places.push((place, part.ns)),
+            }
+        } else {
+            let places = vec![(place.clone(), part.ns)];
+            all.push(Found { kind, ns: part.ns, times: part.times, place, may_be_idle, places });
+        }
+    }
+    for one in &mut all {
+        if let Some((place, ns)) = one.places.iter().max_by_key(|(_, ns)| *ns) {
+            one.place = place.clone();
+            // Where many had the CPU in turn, none of them is the culprit.
+            if QUEUED.contains(&one.kind) && ns.saturating_mul(2) < one.ns {
+                one.place.culprit = None;
+            }
+        }
+    }
+    facts.reread(&mut all);
+    facts.unnamed(&mut all);
+    all
+}
+
+/// Whether its own computing makes the turns of this thread late: a turn computes for longer than its period.
+pub(super) fn own_work(thread: &ThreadBudget) -> bool {
+    let Some(turns) = thread.turns.as_ref().filter(|turns| turns.missed > 1 && turns.turns > 0) else { return false };
+    turns.period_ns > 0 && spent(thread, |part| part.spent == Spent::Running) / turns.turns > turns.period_ns
+}
+
+/// What the sort of a part depends on beside the part.
+pub(super) struct Facts<'a> {
+    thread: &'a ThreadBudget,
+    budget: &'a Budget,
+    allocates: bool,
+    copies: bool,
+    own_work: bool,
+    /// How often it waited in the call of event loops, epoll_wait(2).
+    loops: u64,
+    /// The thread that has the interpreter's lock, and the process that traces.
+    interpreter: Option<&'a str>,
+    tracer: Option<u32>,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn new(thread: &'a ThreadBudget, budget: &'a Budget) -> Self {
+        let busy = spent(thread, |part| matches!(part.spent, Spent::Running | Spent::FaultNew));
+        let allocator = spent(thread, |part| part.spent == Spent::FaultNew || runs_in(part, &MAPS));
+        let copies = share(spent(thread, |part| part.spent == Spent::FaultCopy), thread) >= COPIES;
+        let polls = thread.parts.iter().filter(|part| in_epoll(part));
+        Self {
+            thread,
+            budget,
+            allocates: busy > 0 && allocator as f64 >= ALLOCATES * busy as f64,
+            copies,
+            own_work: own_work(thread),
+            loops: polls.fold(0, |sum, part| sum.saturating_add(part.times)),
+            interpreter: runtime::interpreter(thread, budget),
+            tracer: thread
+                .parts
+                .iter()
+                .filter(|part| part.spent == Spent::Traced)
+                .find_map(|part| Some(part.who.as_ref()?.pid)),
+        }
+    }
+
+    /// Whether this part is a loss.
+    pub(super) fn is_lost(&self, part: &TimePart) -> bool {
+        self.sort(part).is_some()
+    }
+
+    /// The loss that this part is.
+    fn sort(&self, part: &TimePart) -> Option<Sort> {
+        if let Some(holder) = self.interpreter.filter(|holder| runtime::is_for_interpreter(part, holder)) {
+            return Some(Sort::by(LossKind::InterpreterLock, Some(holder.to_owned())));
+        }
+        let nowhere = LossPlace::default;
+        let of_file = || LossPlace { file: part.thing.file.clone(), ..LossPlace::default() };
+        let of_cgroup = || LossPlace { cgroup: part.thing.cgroup.clone(), ..LossPlace::default() };
+        let culprit = || part.who.as_ref().map(|who| who.thread.clone());
+        Some(match part.spent {
+            Spent::Ready => self.ready(part.who.as_ref()?)?,
+            Spent::Interrupted => Sort::by(LossKind::Interrupts, culprit()),
+            Spent::Host => Sort::kept(LossKind::Host, nowhere()),
+            Spent::ThrottledByQuota => self.quota(part),
+            Spent::ThrottledRealTime => Sort::kept(LossKind::RtLimit, of_cgroup()),
+            Spent::ThrottledDeadline => Sort::kept(LossKind::DeadlineBudget, nowhere()),
+            Spent::Stopped => Sort::by(LossKind::Stopped, culprit()),
+            Spent::Traced => Sort::by(LossKind::Tracer, culprit()),
+            Spent::Frozen => Sort::kept(LossKind::Frozen, LossPlace { culprit: culprit(), ..of_cgroup() }),
+            Spent::SleptLonger => slept_longer(part)?,
+            Spent::Asleep => self.asleep(part)?,
+            Spent::Disk => {
+                let (device, call) = (part.thing.device.clone(), part.call.clone());
+                Sort::kept(LossKind::Disk, LossPlace { device, call, ..of_file() })
+            }
+            Spent::FaultFile => Sort::kept(LossKind::FaultFile, of_file()),
+            Spent::FaultSwap => Sort::kept(LossKind::FaultSwap, of_cgroup()),
+            Spent::FaultCopy => Sort::by(LossKind::FaultCopy, culprit()),
+            Spent::FaultNew if self.allocates => Sort::kept(LossKind::Allocator, nowhere()),
+            Spent::Reclaim => Sort::kept(LossKind::Reclaim, of_cgroup()),
+            Spent::MmapLock => Sort::by(LossKind::MmapLock, culprit()),
+            Spent::Supervisor => Sort::by(LossKind::Supervisor, culprit()),
+            Spent::Running if self.copies && runs_in(part, &FORKS) => Sort::by(LossKind::FaultCopy, None),
+            Spent::Running if self.allocates && runs_in(part, &MAPS) => Sort::kept(LossKind::Allocator, nowhere()),
+            Spent::Running if self.own_work => Sort::kept(LossKind::OwnWork, nowhere()),
+            Spent::Lock | Spent::Condition | Spent::Pipe | Spent::Socket | Spent::Child | Spent::Blocked => {
+                waits::sort(part, self.thread, self.meets(part))?
+            }
+            _ => return None,
+        })
+    }
+
+    /// Who had the CPU, and why it was preferred.
+    fn ready(&self, who: &Who) -> Option<Sort> {
+        // The idle thread has number 0. What our own reader takes is the price of watching.
+        if who.tid == 0 || who.process == OWN {
+            return None;
+        }
+        let culprit = Some(who.thread.clone());
+        if self.tracer == Some(who.pid) {
+            return Some(Sort::by(LossKind::Tracer, culprit));
+        }
+        let real_time = matches!(who.policy, ThreadPolicy::RealTime(_) | ThreadPolicy::Deadline);
+        let kind = match (self.thread.policy, who.policy) {
+            (ThreadPolicy::Idle, ThreadPolicy::Fair(_)) => LossKind::IdlePolicy,
+            (ThreadPolicy::Fair(own), ThreadPolicy::Fair(other)) if own > 0 && own.saturating_sub(other) >= NICER => {
+                LossKind::Nice
+            }
+            _ if who.pid == self.thread.pid && self.polls(who) => LossKind::Polling,
+            _ if who.pid == self.thread.pid => LossKind::HogThread,
+            _ if real_time => LossKind::HogFifo,
+            _ => LossKind::HogProcess,
+        };
+        Some(Sort::by(kind, culprit))
+    }
+
+    /// Whether this thread of the program mostly yields.
+    fn polls(&self, who: &Who) -> bool {
+        let Some(other) = self.budget.threads.iter().find(|thread| thread.tid == who.tid) else { return false };
+        let yields = spent(other, |part| part.call.as_deref() == Some(YIELD));
+        yields.saturating_mul(2) > spent(other, |part| matches!(part.spent, Spent::Running | Spent::Ready))
+    }
+
+    /// The quota of the control group, or too many threads for it.
+    fn quota(&self, part: &TimePart) -> Sort {
+        let limited = part.thing.cgroup.as_ref();
+        let known = |quota: &&Quota| limited.map_or(quota.throttled > 0, |cgroup| *cgroup == quota.cgroup);
+        let quota = self.budget.quotas.iter().find(known);
+        let cgroup = limited.cloned().or_else(|| Some(quota?.cgroup.clone()));
+        let cpus =
+            quota.filter(|quota| quota.period_ns > 0).map(|quota| quota.quota_ns as f64 / quota.period_ns as f64);
+        let place = LossPlace { cgroup, limit: cpus.map(of_cpus), ..LossPlace::default() };
+        let is_busy = |thread: &&ThreadBudget| {
+            let busy = |part: &TimePart| matches!(part.spent, Spent::Running | Spent::Ready | Spent::ThrottledByQuota);
+            thread.pid == self.thread.pid && share(spent(thread, busy), thread) >= BUSY
+        };
+        let busy = self.budget.threads.iter().filter(is_busy).count();
+        let crowd = busy > 2 && cpus.is_some_and(|cpus| busy as f64 > cpus + 1.0);
+        Sort::kept(if crowd { LossKind::ThreadsOverQuota } else { LossKind::Quota }, place)
+    }
+
+    /// A sleep in a handler of an event loop. Other sleeps are the program's choice.
+    fn asleep(&self, part: &TimePart) -> Option<Sort> {
+        let held_up = self.loops >= LOOPS
+            && part.call.as_deref().is_some_and(|call| SLEEPS.contains(&call))
+            && part.ns / part.times.max(1) >= HELD_UP_NS;
+        let place = LossPlace { call: part.call.clone(), ..LossPlace::default() };
+        held_up.then(|| Sort::kept(LossKind::EventLoop, place))
+    }
+
+    /// Whether others wait for the same signal as often, and the same thread ends their waits: they meet at a barrier.
+    fn meets(&self, part: &TimePart) -> bool {
+        let (Some(futex), Some(who)) = (part.thing.futex, part.who.as_ref()) else { return false };
+        let alike = |other: &TimePart| {
+            other.spent == Spent::Condition
+                && other.thing.futex == Some(futex)
+                && other.who.as_ref().is_some_and(|last| last.tid == who.tid)
+                && other.times.abs_diff(part.times) as f64 <= TOGETHER * part.times as f64
+        };
+        let others = self.budget.threads.iter().filter(|other| other.tid != self.thread.tid);
+        others.filter(|other| other.pid == self.thread.pid && other.parts.iter().any(alike)).count() >= 2
+    }
+
+    /// A long time in the queue is for those who had the CPU in the rest of it, or of a limit where none had it.
+    fn unnamed(&self, all: &mut [Found]) {
+        let long = |part: &&TimePart| {
+            part.spent == Spent::Ready && part.who.is_none() && part.ns / part.times.max(1) >= UNNAMED_NS
+        };
+        let parts = self.thread.parts.iter().filter(long);
+        let (ns, times) = parts
+            .fold((0u64, 0u64), |(ns, times), part| (ns.saturating_add(part.ns), times.saturating_add(part.times)));
+        let limited = matches!(self.thread.policy, ThreadPolicy::RealTime(_));
+        let limit = all.iter().position(|one| limited && one.kind == LossKind::RtLimit);
+        let queued = (0..all.len()).filter(|at| QUEUED.contains(&all[*at].kind)).max_by_key(|at| all[*at].ns);
+        if let Some(at) = limit.or(queued) {
+            all[at].ns = all[at].ns.saturating_add(ns);
+            all[at].times = all[at].times.saturating_add(times);
+        }
+    }
+
+    /// A memory limit drops pages of files and of the heap, so that they are read again: one loss.
+    fn reread(&self, all: &mut Vec<Found>) {
+        let Some(at) = all.iter().position(|one| one.kind == LossKind::Reclaim) else { return };
+        let reclaim = all[at].clone();
+        let read = all.iter_mut().filter(|one| matches!(one.kind, LossKind::FaultFile | LossKind::FaultSwap));
+        let Some(read) = read.max_by_key(|one| one.ns).filter(|one| reclaim.ns as f64 >= DROPPED * one.ns as f64)
+        else {
+            return;
+        };
+        read.ns = read.ns.saturating_add(reclaim.ns);
+        read.times = read.times.saturating_add(reclaim.times);
+        read.place.cgroup = read.place.cgroup.take().or(reclaim.place.cgroup);
+        if read.kind == LossKind::FaultFile {
+            (read.kind, read.place.file) = (LossKind::Reclaim, None);
+        }
+        all.remove(at);
+    }
+}
+
+/// A time-out in ticks, or a slack that somebody set.
+fn slept_longer(part: &TimePart) -> Option<Sort> {
+    let each = part.ns / part.times.max(1);
+    match &part.call {
+        Some(call) if TICKS.contains(&call.as_str()) => {
+            let place = LossPlace { call: Some(call.clone()), ..LossPlace::default() };
+            Some(Sort::kept(LossKind::CoarseTimeout, place))
+        }
+        _ => (each > SLACK_NS).then(|| Sort::kept(LossKind::TimerSlack, LossPlace::default())),
+    }
+}
+
+fn runs_in(part: &TimePart, calls: &[&str]) -> bool {
+    part.spent == Spent::Running && part.call.as_deref().is_some_and(|call| calls.contains(&call))
+}
+
+fn in_epoll(part: &TimePart) -> bool {
+    part.call.as_deref().is_some_and(|call| call.starts_with("epoll_"))
+}
+
+/// `25 % of a CPU`, `2.5 CPUs`.
+fn of_cpus(cpus: f64) -> String {
+    match cpus {
+        _ if cpus < 1.0 => format!("{:.0} % of a CPU", cpus * 100.0),
+        1.0 => "1 CPU".to_owned(),
+        _ => format!("{cpus} CPUs"),
+    }
+}

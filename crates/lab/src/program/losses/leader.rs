@@ -1,0 +1,71 @@
+//! Which thread is spoken of: the one that misses its deadlines, else the main thread, unless another does nearly all.
+
+use punctual_record::{Budget, Spent, ThreadBudget};
+
+use super::kinds::found;
+use super::runtime::keeps_house;
+use super::sort::{OWN, share, spent};
+
+/// A thread that is this far behind, as a share of the run, misses its deadlines.
+const BEHIND: f64 = 0.01;
+/// The main thread leads from this part of what the busiest thread does and loses.
+const MAIN: u64 = 4;
+/// A process that waits for one child for so much of its time is a shell or a wrapper.
+const WRAPS: f64 = 0.95;
+const OF_ONE_CHILD: f64 = 0.5;
+/// Most shells within shells.
+const DEEPEST: usize = 8;
+/// The thread; `None` without any.
+pub(super) fn leader(budget: &Budget, program: u32) -> Option<&ThreadBudget> {
+    let all = || budget.threads.iter().filter(|thread| thread.wall_ns > 0 && thread.process != OWN);
+    let process = program_within(budget, program);
+    let own = |thread: &&ThreadBudget| thread.pid == process && !keeps_house(thread);
+    let mut members: Vec<&ThreadBudget> = all().filter(own).collect();
+    if members.is_empty() {
+        members = all().collect();
+    }
+    let behind = |thread: &&&ThreadBudget| thread.turns.as_ref().map_or(0, |turns| turns.behind_ns);
+    let misses = |thread: &&&ThreadBudget| {
+        let missed = thread.turns.as_ref().is_some_and(|turns| turns.missed > 1);
+        missed && share(behind(thread), thread) >= BEHIND
+    };
+    if let Some(most) = members.iter().filter(misses).max_by_key(behind) {
+        return Some(most);
+    }
+    let activity = |thread: &ThreadBudget| {
+        let lost = found(thread, budget).iter().fold(0u64, |sum, one| sum.saturating_add(one.ns));
+        spent(thread, |part| part.spent == Spent::Running).saturating_add(lost)
+    };
+    let busiest = members.iter().copied().max_by_key(|thread| activity(thread))?;
+    let main = members.iter().copied().find(|thread| thread.tid == thread.pid);
+    if main.is_some_and(|main| main.thread == busiest.thread) {
+        // Threads of one name take turns, as those of Go do.
+        let alike = members.iter().copied().filter(|thread| thread.thread == busiest.thread);
+        return alike.max_by_key(|thread| spent(thread, |part| part.spent == Spent::Running));
+    }
+    main.filter(|main| activity(main).saturating_mul(MAIN) >= activity(busiest)).or(Some(busiest))
+}
+
+/// The process that a shell or a wrapper started and waits for, else the program itself.
+fn program_within(budget: &Budget, program: u32) -> u32 {
+    let mut process = program;
+    for _ in 0..DEEPEST {
+        let Some(main) = budget.threads.iter().find(|thread| thread.pid == process && thread.tid == process) else {
+            break;
+        };
+        if share(spent(main, |part| part.spent == Spent::Child), main) < WRAPS {
+            break;
+        }
+        let waits = main.parts.iter().filter(|part| part.spent == Spent::Child).filter_map(|part| part.who.as_ref());
+        let children: Vec<u32> = waits.map(|who| who.pid).collect();
+        let of_child =
+            budget.threads.iter().filter(|thread| thread.tid == thread.pid && children.contains(&thread.pid));
+        match of_child.max_by_key(|thread| thread.wall_ns) {
+            Some(child) if child.pid != process && child.wall_ns as f64 >= OF_ONE_CHILD * main.wall_ns as f64 => {
+                process = child.pid;
+            }
+            _ => break,
+        }
+    }
+    process
+}

@@ -1,0 +1,97 @@
+//! What threads lost: a judgement of their budget of time.
+//!
+//! Input: a [`Budget`] and the number of the program's process. Output: the losses of `culprits/losses.toml`, of which the first is that of
+//! the first sentence: the largest that is not the program's own choice, of the thread that misses. It refuses to guess: a name that the
+//! budget lacks is absent, and time without a known cause is no loss.
+
+mod health;
+mod kinds;
+mod leader;
+mod runtime;
+mod sort;
+mod waits;
+
+use std::cmp::Reverse;
+
+use punctual_record::{Budget, Loss, LossKind, Spent, ThreadBudget, TimePart};
+
+use sort::{Found, share, spent};
+
+/// A loss below this share of the run leads no sentence.
+const SMALL: f64 = 0.01;
+/// Below this share no loss is listed.
+const LISTED: f64 = 0.001;
+/// A wait for others may be for want of work. It leads only where nothing that is against the program's will takes a third of it.
+const RATHER_KEPT: u64 = 3;
+/// Other threads are named from this share of their time on, and at most so many.
+const OTHERS: f64 = 0.05;
+const MOST_OTHERS: usize = 3;
+
+/// The losses of the program, the one of the first sentence first.
+pub(crate) fn losses(budget: &Budget, program: u32) -> Vec<Loss> {
+    let Some(leader) = leader::leader(budget, program) else { return Vec::new() };
+    let mut found = kinds::found(leader, budget);
+    sum_over_process(&mut found, leader, budget);
+    let health = health::health(leader, budget);
+    let leads = |one: &Found| share(one.ns, leader) >= health.least_of_a_loss().max(SMALL);
+    ranked(&mut found);
+    let ill = found.first().is_some_and(leads);
+    let healthy = health.loss(leader);
+    let listed = found.into_iter().filter(|one| share(one.ns, leader) >= LISTED).map(|one| one.loss(leader));
+    if ill {
+        let own = (healthy.kind != LossKind::OnTime && healthy.ns > 0).then_some(healthy);
+        listed.chain(of_others(leader, budget)).chain(own).collect()
+    } else {
+        std::iter::once(healthy).chain(listed).collect()
+    }
+}
+
+/// The most time first, what is against the program's will before waits for others.
+fn ranked(found: &mut [Found]) {
+    found.sort_by_key(|one| Reverse(one.ns));
+    let longest = found.first().map_or(0, |one| one.ns);
+    if found.first().is_some_and(|first| first.may_be_idle)
+        && let Some(at) = found.iter().position(|one| !one.may_be_idle && one.ns.saturating_mul(RATHER_KEPT) >= longest)
+    {
+        found[..=at].rotate_right(1);
+    }
+}
+
+/// The quota, a stop and the freezer hold up the process, whichever of its threads runs. Where threads take turns, as in Go, each has only
+/// a part of the time.
+fn sum_over_process(found: &mut [Found], leader: &ThreadBudget, budget: &Budget) {
+    let all = found.iter().fold(0u64, |sum, one| sum.saturating_add(one.ns));
+    let members = || budget.threads.iter().filter(|thread| thread.pid == leader.pid);
+    for one in found.iter_mut().filter(|one| matches!(one.kind, LossKind::Quota | LossKind::ThreadsOverQuota)) {
+        let of_thread = |thread: &ThreadBudget| spent(thread, |part| part.spent == Spent::ThrottledByQuota);
+        let sum = members().map(of_thread).fold(0u64, u64::saturating_add);
+        let counted = budget.quotas.iter().find(|quota| Some(&quota.cgroup) == one.place.cgroup.as_ref());
+        let Some(counted) = counted else { continue };
+        let room = leader.wall_ns.saturating_sub(all.saturating_sub(one.ns));
+        // A thread cannot be kept for longer than the runqueues of its group are.
+        one.ns = one.ns.max(sum).min(counted.throttled_ns).min(room);
+        one.times = one.times.max(counted.throttled.min(members().map(of_quota).fold(0, u64::saturating_add)));
+    }
+}
+
+fn of_quota(thread: &ThreadBudget) -> u64 {
+    let times = |part: &TimePart| if part.spent == Spent::ThrottledByQuota { part.times } else { 0 };
+    thread.parts.iter().map(times).fold(0, u64::saturating_add)
+}
+
+/// What other threads of the process lost most, against their will.
+fn of_others(leader: &ThreadBudget, budget: &Budget) -> Vec<Loss> {
+    let largest = |thread: &ThreadBudget| {
+        let found = kinds::found(thread, budget).into_iter().filter(|one| !one.may_be_idle);
+        let most = found.max_by_key(|one| one.ns).filter(|one| share(one.ns, thread) >= OTHERS)?;
+        Some(most.loss(thread))
+    };
+    let others = budget.threads.iter().filter(|thread| thread.pid == leader.pid && thread.tid != leader.tid);
+    let mut others: Vec<Loss> = others.filter_map(largest).collect();
+    others.sort_by_key(|loss| Reverse(loss.ns));
+    others.truncate(MOST_OTHERS);
+    others
+}
+
+#[cfg(test)]
+mod tests;

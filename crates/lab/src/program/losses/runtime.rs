@@ -1,0 +1,72 @@
+//! Runtimes of languages: their locks and their threads, which the kernel does not tell from those of the program.
+
+use punctual_record::{Budget, Spent, ThreadBudget, TimePart};
+
+use super::sort::{share, spent};
+
+/// CPython's interpreter lock is given up on demand after a switch interval: 5 ms unless the program sets another.
+const SWITCH_NS: [u64; 2] = [2_000_000, 15_000_000];
+/// A thread that runs or is ready for this share of its time computes.
+const COMPUTES: f64 = 0.5;
+/// Fewer waits show no habit.
+const OFTEN: u64 = 10;
+const FUTEX: &str = "futex";
+
+/// Threads of HotSpot that serve the others, beside its collectors.
+const HOUSEKEEPERS: [&str; 10] = [
+    "Service Thread",
+    "Signal Dispatch",
+    "Reference Handl",
+    "Finalizer",
+    "C1 Compiler",
+    "C2 Compiler",
+    "VM Periodic Tas",
+    "Common-Cleaner",
+    "Notification Th",
+    "Monitor Deflati",
+];
+
+/// Whether this thread serves the others of its program.
+pub(super) fn keeps_house(thread: &ThreadBudget) -> bool {
+    let named = |start: &str| thread.thread.starts_with(start);
+    thread.process == "java" && (HOUSEKEEPERS.iter().any(|start| named(start)) || collects(&thread.thread))
+}
+
+/// The thread of a Python program that has the interpreter's lock while this one wants it. A wait for it times out after a switch interval,
+/// then asks for it, and goes on until the holder gives it up.
+pub(super) fn interpreter<'a>(thread: &'a ThreadBudget, budget: &'a Budget) -> Option<&'a str> {
+    if !thread.process.starts_with("python") {
+        return None;
+    }
+    let holder = |part: &'a TimePart| {
+        let who = part.who.as_ref().filter(|who| part.spent == Spent::Condition && who.pid == thread.pid)?;
+        let other = budget.threads.iter().find(|other| other.tid == who.tid)?;
+        let busy = spent(other, |part| matches!(part.spent, Spent::Running | Spent::Ready));
+        (share(busy, other) >= COMPUTES).then_some((part, who.thread.as_str()))
+    };
+    let (_, holder) = thread.parts.iter().filter_map(holder).max_by_key(|(part, _)| part.ns)?;
+    let waits = |is_so: &dyn Fn(&TimePart) -> bool| {
+        let parts = thread.parts.iter().filter(|part| is_so(part) && is_for_interpreter(part, holder));
+        parts.fold((0u64, 0u64), |(ns, times), part| (ns.saturating_add(part.ns), times.saturating_add(part.times)))
+    };
+    let (slept_ns, slept) = waits(&|part| part.spent == Spent::Asleep);
+    let (kept_ns, kept) = waits(&|part| part.spent == Spent::Condition);
+    let as_often = slept.saturating_mul(2) >= kept && kept.saturating_mul(2) >= slept;
+    let mean = slept_ns.saturating_add(kept_ns) / slept.max(1);
+    (kept >= OFTEN && as_often && (SWITCH_NS[0]..=SWITCH_NS[1]).contains(&mean)).then_some(holder)
+}
+
+/// Whether this wait is for the interpreter's lock, which this thread has.
+pub(super) fn is_for_interpreter(part: &TimePart, holder: &str) -> bool {
+    let futex = part.call.as_deref() == Some(FUTEX);
+    match part.spent {
+        Spent::Asleep | Spent::SleptLonger => futex,
+        Spent::Condition => part.who.as_ref().is_some_and(|who| who.thread == holder),
+        _ => false,
+    }
+}
+
+/// Threads of HotSpot that collect garbage, or stop the others for it.
+pub(super) fn collects(name: &str) -> bool {
+    ["VM Thread", "GC Thread", "G1 ", "ZWorker", "ZDriver", "Shenandoah"].iter().any(|start| name.starts_with(start))
+}

@@ -1,0 +1,241 @@
+//! What keeps a thread from running, or makes it slow.
+
+use super::*;
+
+#[test]
+fn a_quota_has_its_group_and_limit_and_a_group_that_was_not_throttled_is_not_named() {
+    let throttled = || part(Spent::ThrottledByQuota, 2250, 229);
+    let quota = |cgroup: &str, throttled| Quota {
+        cgroup: cgroup.into(),
+        quota_ns: 5 * MS,
+        period_ns: 20 * MS,
+        threads: 1,
+        throttled,
+        throttled_ns: throttled * 10 * MS,
+    };
+    let budget = Budget {
+        quotas: vec![quota("/calm.slice", 0), quota("/web.slice", 229)],
+        ..of(vec![main(vec![throttled(), part(Spent::Running, 700, 229)])])
+    };
+    let loss = losses(&budget, PROGRAM).swap_remove(0);
+    assert_eq!((loss.kind, loss.ns, loss.times, loss.subject.as_str()), (LossKind::Quota, 2250 * MS, 229, "server"));
+    assert_eq!(loss.place.cgroup.as_deref(), Some("/web.slice"));
+    assert_eq!(loss.place.limit.as_deref(), Some("25 % of a CPU"));
+    let unknown = first(vec![throttled()]);
+    assert_eq!((unknown.place.cgroup, unknown.place.limit), (None, None), "what is not known is absent");
+    assert_eq!(kind(vec![part(Spent::Ready, 2250, 229)]), LossKind::OnTime, "nobody had the CPU");
+}
+
+#[test]
+fn more_threads_than_a_quota_feeds_are_named_and_one_thread_is_not() {
+    let busy =
+        |tid, name| thread(tid, name, vec![part(Spent::ThrottledByQuota, 2000, 50), part(Spent::Running, 700, 90)]);
+    let quota = Quota {
+        cgroup: "/box".into(),
+        quota_ns: 10 * MS,
+        period_ns: 20 * MS,
+        throttled: 50,
+        throttled_ns: 4000 * MS,
+        ..Quota::default()
+    };
+    let crowd = (0..4).map(|n| busy(PROGRAM + n, "server")).collect();
+    let all = losses(&Budget { quotas: vec![quota.clone()], ..of(crowd) }, PROGRAM);
+    assert_eq!(all[0].kind, LossKind::ThreadsOverQuota);
+    assert!(all[0].ns <= WALL, "{}", all[0].ns);
+    let idle = (1..4).map(|n| thread(PROGRAM + n, "idle", vec![])).chain([busy(PROGRAM, "server")]).collect();
+    let one = losses(&Budget { quotas: vec![quota], ..of(idle) }, PROGRAM);
+    assert_eq!((one[0].kind, one[0].ns), (LossKind::Quota, 2000 * MS));
+}
+
+#[test]
+fn threads_that_take_turns_share_the_time_of_their_quota() {
+    let one = |tid| thread(tid, "server", vec![part(Spent::ThrottledByQuota, 700, 30), part(Spent::Running, 200, 90)]);
+    let quota = Quota { cgroup: "/box".into(), throttled: 90, throttled_ns: 2100 * MS, ..Quota::default() };
+    let all = losses(&Budget { quotas: vec![quota], ..of((0..3).map(|n| one(PROGRAM + n)).collect()) }, PROGRAM);
+    assert_eq!((all[0].kind, all[0].ns, all[0].times), (LossKind::Quota, 2100 * MS, 90));
+}
+
+#[test]
+fn limits_of_real_time_policies_are_no_quota() {
+    let rt = first(vec![at(cgroup("/rt"), part(Spent::ThrottledRealTime, 900, 30))]);
+    assert_eq!((rt.kind, rt.place.cgroup.as_deref()), (LossKind::RtLimit, Some("/rt")));
+    assert_eq!(kind(vec![part(Spent::ThrottledDeadline, 900, 30)]), LossKind::DeadlineBudget);
+}
+
+#[test]
+fn stops_freezes_and_tracers_are_told_apart() {
+    let stopped = first(vec![by(stranger("stopper"), part(Spent::Stopped, 900, 20))]);
+    assert_eq!((stopped.kind, stopped.place.culprit.as_deref()), (LossKind::Stopped, Some("stopper")));
+    let frozen = first(vec![at(cgroup("/box"), part(Spent::Frozen, 900, 20))]);
+    assert_eq!((frozen.kind, frozen.place.cgroup.as_deref()), (LossKind::Frozen, Some("/box")));
+    assert_eq!(frozen.place.culprit, None);
+    assert_eq!(kind(vec![by(stranger("strace"), part(Spent::Traced, 900, 20))]), LossKind::Tracer);
+    assert_eq!(kind(vec![by(stranger("warden"), part(Spent::Supervisor, 900, 20))]), LossKind::Supervisor);
+}
+
+#[test]
+fn who_had_the_cpu_and_its_policy_say_which_hog_it_is() {
+    let beside = |who: Who| kind(vec![by(who, part(Spent::Ready, 900, 200))]);
+    assert_eq!(beside(sibling("indexer-2")), LossKind::HogThread);
+    assert_eq!(beside(stranger("thief")), LossKind::HogProcess);
+    assert_eq!(beside(with_policy(ThreadPolicy::RealTime(20), stranger("thief"))), LossKind::HogFifo);
+    assert_eq!(beside(with_policy(ThreadPolicy::Deadline, stranger("thief"))), LossKind::HogFifo);
+    assert_eq!(beside(Who { thread: "swapper/1".into(), ..Who::default() }), LossKind::OnTime, "the idle thread");
+    let own = Who { process: "punctual".into(), ..stranger("reader") };
+    assert_eq!(beside(own), LossKind::OnTime, "our own reader is the price of watching");
+}
+
+#[test]
+fn the_culprit_is_the_one_with_the_most_time_and_the_size_is_that_of_all() {
+    let small = by(stranger("cc1"), part(Spent::Ready, 100, 20));
+    let again = in_call("read", by(stranger("thief"), part(Spent::Ready, 400, 20)));
+    let loss = first(vec![small, by(stranger("thief"), part(Spent::Ready, 400, 20)), again]);
+    assert_eq!((loss.ns, loss.times, loss.place.culprit.as_deref()), (900 * MS, 60, Some("thief")));
+}
+
+#[test]
+fn where_many_had_the_cpu_none_is_the_culprit() {
+    let beside = |name: &str, ms| by(stranger(name), part(Spent::Ready, ms, 20));
+    let loss = first(vec![beside("cc1", 400), beside("ld", 350), beside("as", 300)]);
+    assert_eq!((loss.kind, loss.ns, loss.place.culprit), (LossKind::HogProcess, 1050 * MS, None));
+}
+
+#[test]
+fn a_long_time_in_the_queue_is_for_those_who_are_known_to_have_run() {
+    let unnamed = |ms, times| part(Spent::Ready, ms, times);
+    let named = || by(stranger("thief"), part(Spent::Ready, 900, 90));
+    let loss = first(vec![named(), unnamed(600, 5)]);
+    assert_eq!((loss.kind, loss.ns, loss.place.culprit.as_deref()), (LossKind::HogProcess, 1500 * MS, Some("thief")));
+    assert_eq!(first(vec![named(), unnamed(6, 500)]).ns, 900 * MS, "12 us each is the way through the scheduler");
+    let thread = main(vec![part(Spent::ThrottledRealTime, 900, 30), unnamed(800, 30)]);
+    let limited = ThreadBudget { policy: ThreadPolicy::RealTime(10), ..thread };
+    let loss = losses(&of(vec![limited]), PROGRAM).swap_remove(0);
+    assert_eq!((loss.kind, loss.ns), (LossKind::RtLimit, 1700 * MS));
+}
+
+#[test]
+fn the_tracer_s_own_time_on_the_cpu_is_a_part_of_the_stops() {
+    let stops = by(stranger("strace"), part(Spent::Traced, 900, 9000));
+    let ran = || by(stranger("strace"), part(Spent::Ready, 300, 9000));
+    assert_eq!(first(vec![stops, ran()]).ns, 1200 * MS);
+    assert_eq!(kind(vec![ran()]), LossKind::HogProcess);
+}
+
+#[test]
+fn a_wait_in_calls_that_map_memory_is_for_the_address_space() {
+    let wait = |call, who| kind(vec![in_call(call, by(who, part(Spent::Blocked, 900, 50)))]);
+    assert_eq!(wait("munmap", sibling("mapper-2")), LossKind::MmapLock);
+    assert_eq!(wait("munmap", stranger("kworker")), LossKind::OnTime);
+    assert_eq!(wait("ioctl", sibling("mapper-2")), LossKind::OnTime);
+}
+
+#[test]
+fn a_time_out_of_a_tick_is_coarse_and_a_longer_one_is_asked_for() {
+    let tick = || Who { thread: "TIMER".into(), ..Who::default() };
+    let wait = |times| kind(vec![in_call("recvfrom", by(tick(), part(Spent::Socket, 2000, times)))]);
+    assert_eq!(wait(200), LossKind::CoarseTimeout);
+    assert_eq!(wait(20), LossKind::Input, "100 ms each");
+}
+
+#[test]
+fn the_thread_s_own_policy_is_named_where_it_is_why() {
+    let beside = |policy, who: Who| {
+        let thread = ThreadBudget { policy, ..main(vec![by(who, part(Spent::Ready, 900, 200))]) };
+        losses(&of(vec![thread]), PROGRAM)[0].kind
+    };
+    assert_eq!(beside(ThreadPolicy::Fair(19), stranger("thief")), LossKind::Nice);
+    assert_eq!(beside(ThreadPolicy::Fair(1), stranger("thief")), LossKind::HogProcess, "1 is hardly less");
+    let as_nice = with_policy(ThreadPolicy::Fair(19), stranger("thief"));
+    assert_eq!(beside(ThreadPolicy::Fair(19), as_nice), LossKind::HogProcess);
+    assert_eq!(beside(ThreadPolicy::Idle, stranger("thief")), LossKind::IdlePolicy);
+    let real_time = with_policy(ThreadPolicy::RealTime(1), stranger("thief"));
+    assert_eq!(beside(ThreadPolicy::Idle, real_time.clone()), LossKind::HogFifo);
+    assert_eq!(beside(ThreadPolicy::Fair(19), real_time), LossKind::HogFifo, "no nice value helps against it");
+    let idle = with_policy(ThreadPolicy::Idle, stranger("thief"));
+    assert_eq!(beside(ThreadPolicy::Idle, idle), LossKind::HogProcess);
+}
+
+#[test]
+fn threads_that_yield_poll_and_those_that_compute_do_not() {
+    let other = |call: Option<&str>| {
+        let ran = TimePart { call: call.map(str::to_owned), ..part(Spent::Running, 1000, 500) };
+        let kept = by(sibling("poller-1"), part(Spent::Ready, 1800, 200));
+        let own = main(vec![kept, part(Spent::Running, 1000, 9)]);
+        losses(&of(vec![own, thread(101, "poller-1", vec![ran])]), PROGRAM)[0].kind
+    };
+    assert_eq!(other(Some("sched_yield")), LossKind::Polling);
+    assert_eq!(other(None), LossKind::HogThread);
+}
+
+#[test]
+fn interrupts_and_the_host_are_named() {
+    let timer = Who { thread: "local timer".into(), ..Who::default() };
+    let loss = first(vec![by(timer, part(Spent::Interrupted, 300, 9000)), part(Spent::Running, 2600, 9000)]);
+    assert_eq!((loss.kind, loss.place.culprit.as_deref()), (LossKind::Interrupts, Some("local timer")));
+    assert_eq!(kind(vec![part(Spent::Host, 300, 90)]), LossKind::Host);
+}
+
+#[test]
+fn a_sleep_is_longer_by_slack_or_by_ticks_and_the_usual_slack_is_no_loss() {
+    let slept = |call, ms, times| kind(vec![in_call(call, part(Spent::SleptLonger, ms, times))]);
+    assert_eq!(slept("clock_nanosleep", 1500, 300), LossKind::TimerSlack);
+    assert_eq!(slept("clock_nanosleep", 150, 2000), LossKind::OnTime, "75 us each");
+    let coarse = first(vec![in_call("recvfrom", part(Spent::SleptLonger, 1500, 800))]);
+    assert_eq!((coarse.kind, coarse.place.call.as_deref()), (LossKind::CoarseTimeout, Some("recvfrom")));
+}
+
+#[test]
+fn disks_have_the_file_and_the_call_of_the_longest() {
+    let write = in_call("write", at(file("/b"), part(Spent::Disk, 100, 9)));
+    let sync = in_call("fdatasync", at(file("/journal"), part(Spent::Disk, 1500, 400)));
+    let loss = first(vec![write, sync]);
+    assert_eq!((loss.kind, loss.ns, loss.times), (LossKind::Disk, 1600 * MS, 409));
+    assert_eq!((loss.place.call.as_deref(), loss.place.file.as_deref()), (Some("fdatasync"), Some("/journal")));
+    assert_eq!(kind(vec![in_call("fdatasync", part(Spent::Blocked, 1500, 400))]), LossKind::OnTime, "of no known kind");
+}
+
+#[test]
+fn faults_are_told_apart() {
+    let read = first(vec![at(file("/table"), part(Spent::FaultFile, 900, 900))]);
+    assert_eq!((read.kind, read.place.file.as_deref()), (LossKind::FaultFile, Some("/table")));
+    let limited = || at(cgroup("/small"), part(Spent::Reclaim, 300, 300));
+    let again = first(vec![part(Spent::FaultFile, 900, 900), limited()]);
+    assert_eq!((again.kind, again.ns, again.place.cgroup.as_deref()), (LossKind::Reclaim, 1200 * MS, Some("/small")));
+    let swapped = first(vec![part(Spent::FaultSwap, 900, 900), limited()]);
+    assert_eq!((swapped.kind, swapped.place.cgroup.as_deref()), (LossKind::FaultSwap, Some("/small")));
+    let copied = first(vec![part(Spent::FaultCopy, 300, 900), in_call("clone", part(Spent::Running, 100, 5))]);
+    assert_eq!((copied.kind, copied.ns), (LossKind::FaultCopy, 400 * MS));
+    assert_eq!(
+        kind(vec![in_call("clone", part(Spent::Running, 100, 5))]),
+        LossKind::OnTime,
+        "forks alone are its choice"
+    );
+    assert_eq!(kind(vec![by(sibling("mapper"), part(Spent::MmapLock, 900, 90))]), LossKind::MmapLock);
+}
+
+#[test]
+fn an_allocator_does_most_of_the_work_or_is_not_named() {
+    let faults = |ran| {
+        judged(vec![
+            part(Spent::FaultNew, 300, 9000),
+            in_call("munmap", part(Spent::Running, 200, 100)),
+            part(Spent::Running, ran, 9),
+        ])
+    };
+    let loss = faults(100).swap_remove(0);
+    assert_eq!((loss.kind, loss.ns), (LossKind::Allocator, 500 * MS));
+    let all = faults(2400);
+    assert_eq!((all[0].kind, all.len()), (LossKind::Computes, 1));
+}
+
+#[test]
+fn turns_that_compute_longer_than_their_period_are_own_work() {
+    let with = |turns, parts| losses(&of(vec![ThreadBudget { turns: Some(turns), ..main(parts) }]), PROGRAM);
+    let turns =
+        |turns, behind| Turns { period_ns: 10 * MS, turns, missed: turns, behind_ns: behind * MS, ..Turns::default() };
+    let late = with(turns(214, 850), vec![part(Spent::Running, 2950, 214)]);
+    assert_eq!((late[0].kind, late[0].ns), (LossKind::OwnWork, 2950 * MS));
+    let kept = by(stranger("thief"), part(Spent::Ready, 900, 200));
+    let late = with(turns(250, 500), vec![part(Spent::Running, 2000, 250), kept]);
+    assert_eq!(late[0].kind, LossKind::HogProcess, "its turns would fit");
+}

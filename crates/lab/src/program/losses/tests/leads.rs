@@ -1,0 +1,91 @@
+//! Which thread and which loss lead, and programs that are well.
+
+use super::*;
+
+#[test]
+fn a_program_that_is_well_is_said_to_be_well() {
+    let computes = first(vec![part(Spent::Running, 2900, 3)]);
+    assert_eq!((computes.kind, computes.ns), (LossKind::Computes, 2900 * MS));
+    assert_eq!(kind(vec![part(Spent::Poll, 2900, 30)]), LossKind::Input);
+    assert_eq!(kind(vec![part(Spent::Running, 200, 30)]), LossKind::OnTime);
+    let turns = Turns { period_ns: 10 * MS, turns: 300, missed: 1, ..Turns::default() };
+    let little = by(stranger("cc1"), part(Spent::Ready, 150, 60));
+    let met = ThreadBudget { turns: Some(turns), ..main(vec![little, part(Spent::Running, 150, 300)]) };
+    let all = losses(&of(vec![met]), PROGRAM);
+    let kinds: Vec<LossKind> = all.iter().map(|loss| loss.kind).collect();
+    assert_eq!(
+        kinds,
+        [LossKind::OnTime, LossKind::HogProcess],
+        "all deadlines are met: the loss is listed and does not lead"
+    );
+}
+
+#[test]
+fn what_is_under_one_per_cent_does_not_lead() {
+    let beside = |ms| kind(vec![by(stranger("cc1"), part(Spent::Ready, ms, 60)), part(Spent::Poll, 2000, 60)]);
+    assert_eq!(beside(25), LossKind::Input);
+    assert_eq!(beside(90), LossKind::HogProcess);
+}
+
+#[test]
+fn a_server_without_requests_is_not_kept_by_its_client() {
+    let client = || by(meanwhile(part(Spent::Asleep, 900, 50), stranger("client")), part(Spent::Socket, 1500, 50));
+    let frozen = at(cgroup("/box"), part(Spent::Frozen, 900, 20));
+    assert_eq!(kind(vec![client(), frozen]), LossKind::Frozen);
+    assert_eq!(kind(vec![client(), part(Spent::Host, 100, 20)]), LossKind::Socket);
+}
+
+#[test]
+fn a_handler_that_sleeps_holds_up_its_event_loop_and_a_plain_sleep_does_not() {
+    let sleeps = || in_call("clock_nanosleep", part(Spent::Asleep, 1200, 25));
+    let epoll = |times| in_call("epoll_wait", part(Spent::Asleep, 1700, times));
+    let budget = |parts: Vec<TimePart>| {
+        let mut thread = main(vec![]);
+        thread.parts = parts;
+        losses(&of(vec![thread]), PROGRAM).swap_remove(0)
+    };
+    let held = budget(vec![sleeps(), epoll(90)]);
+    assert_eq!(
+        (held.kind, held.ns, held.place.call.as_deref()),
+        (LossKind::EventLoop, 1200 * MS, Some("clock_nanosleep"))
+    );
+    assert_eq!(budget(vec![sleeps(), epoll(2)]).kind, LossKind::Input);
+    assert_eq!(budget(vec![sleeps()]).kind, LossKind::OnTime);
+}
+
+#[test]
+fn the_thread_that_misses_leads() {
+    let turns = Turns { period_ns: 10 * MS, turns: 200, missed: 150, behind_ns: 800 * MS, ..Turns::default() };
+    let misses = thread(105, "audio", vec![by(stranger("thief"), part(Spent::Ready, 900, 150))]);
+    let busy = main(vec![part(Spent::Running, 2900, 9)]);
+    let threads = vec![busy.clone(), ThreadBudget { turns: Some(turns), ..misses.clone() }];
+    assert_eq!(losses(&of(threads), PROGRAM)[0].subject, "audio");
+    assert_eq!(losses(&of(vec![busy, misses]), PROGRAM)[0].kind, LossKind::Computes, "nothing says that it is late");
+    let housekeeper = main(vec![part(Spent::Condition, 2990, 1)]);
+    let worker = thread(106, "worker", vec![part(Spent::Disk, 900, 90)]);
+    assert_eq!(
+        losses(&of(vec![housekeeper, worker]), PROGRAM)[0].subject,
+        "worker",
+        "the main thread only waits for it"
+    );
+    assert!(losses(&Budget::default(), PROGRAM).is_empty());
+}
+
+#[test]
+fn a_shell_does_not_lead_but_a_program_that_waits_for_its_children_does() {
+    let process = |pid, name: &str, part| {
+        let mut thread = ThreadBudget { pid, process: name.into(), ..thread(pid, name, vec![]) };
+        thread.parts = vec![part];
+        thread
+    };
+    let child = |pid| Who { thread: "victim".into(), tid: pid, process: "victim".into(), pid, ..Who::default() };
+    let shell = process(PROGRAM, "sh", by(child(200), part(Spent::Child, 3000, 1)));
+    let victim = process(200, "victim", by(stranger("thief"), part(Spent::Ready, 900, 90)));
+    assert_eq!(losses(&of(vec![shell.clone(), victim.clone()]), PROGRAM)[0].subject, "victim");
+    let brief = ThreadBudget { wall_ns: 20 * MS, ..victim };
+    let loss = losses(&of(vec![shell, brief]), PROGRAM).swap_remove(0);
+    assert_eq!(
+        (loss.kind, loss.subject.as_str(), loss.place.culprit.as_deref()),
+        (LossKind::Child, "sh", Some("victim"))
+    );
+}

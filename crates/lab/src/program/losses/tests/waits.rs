@@ -1,0 +1,112 @@
+//! Waits for others.
+
+use super::*;
+
+#[test]
+fn a_lock_has_its_address_its_holder_and_what_that_did() {
+    let wait = |holder: Who| vec![by(holder, at(futex(0xab0), part(Spent::Lock, 1500, 90)))];
+    let writes = meanwhile(at(file("journal"), part(Spent::Disk, 1400, 90)), sibling("holder-2"));
+    let loss = first(wait(writes));
+    let place = &loss.place;
+    assert_eq!(
+        (loss.kind, place.lock.as_deref(), place.holder.as_deref()),
+        (LossKind::Lock, Some("0xab0"), Some("holder-2"))
+    );
+    assert_eq!((place.file.as_deref(), place.culprit.as_deref()), (Some("journal"), None));
+    let kept = meanwhile(by(stranger("thief"), part(Spent::Ready, 1400, 90)), sibling("holder-2"));
+    let loss = first(wait(kept));
+    assert_eq!((loss.kind, loss.place.culprit.as_deref()), (LossKind::Lock, Some("thief")));
+    let waits = meanwhile(part(Spent::Asleep, 1400, 90), stranger("root"));
+    let chain = first(wait(meanwhile(by(waits, part(Spent::Pipe, 1400, 90)), sibling("middle"))));
+    let place = &chain.place;
+    assert_eq!(
+        (chain.kind, place.holder.as_deref(), place.culprit.as_deref()),
+        (LossKind::Chain, Some("middle"), Some("root"))
+    );
+    let nobody = first(vec![part(Spent::Lock, 1500, 90)]);
+    assert_eq!((nobody.kind, nobody.place.holder, nobody.place.lock), (LossKind::Lock, None, None));
+}
+
+#[test]
+fn each_lock_is_a_loss_of_its_own() {
+    let wait = |address, ms| at(futex(address), part(Spent::Lock, ms, 90));
+    let all = judged(vec![wait(0xa, 200), wait(0xb, 1500), wait(0xa, 100)]);
+    let said: Vec<_> = all.iter().map(|loss| (loss.place.lock.as_deref(), loss.ns / MS)).collect();
+    assert_eq!(said, [(Some("0xb"), 1500), (Some("0xa"), 300)]);
+}
+
+#[test]
+fn a_signal_that_is_late_for_work_is_a_loss_and_want_of_work_is_not() {
+    let wait = |did| vec![by(meanwhile(did, sibling("producer")), at(futex(0xc0), part(Spent::Condition, 2000, 200)))];
+    let loss = first(wait(part(Spent::Running, 1900, 200)));
+    let place = &loss.place;
+    assert_eq!((loss.kind, place.culprit.as_deref()), (LossKind::Condition, Some("producer")));
+    assert_eq!(place.condition, None, "where it begins before its futex is the C library's affair");
+    for idle in [Spent::Poll, Spent::Asleep, Spent::OtherFile, Spent::Condition] {
+        assert_eq!(kind(wait(part(idle, 1900, 200))), LossKind::OnTime, "{idle:?}");
+    }
+    let unknown = by(sibling("producer"), part(Spent::Condition, 2000, 200));
+    assert_eq!(kind(vec![unknown]), LossKind::OnTime, "what the producer did is not known");
+}
+
+#[test]
+fn threads_that_wait_together_for_the_same_one_meet_at_a_barrier() {
+    let last = || meanwhile(part(Spent::Running, 2000, 200), sibling("member-2"));
+    let waits = |times| vec![by(last(), at(futex(0xba), part(Spent::Condition, 2000, times)))];
+    let members = |others| {
+        let other = |tid| thread(tid, "member", waits(others));
+        losses(&of(vec![main(waits(200)), other(102), other(103)]), PROGRAM).swap_remove(0)
+    };
+    let loss = members(195);
+    assert_eq!((loss.kind, loss.place.culprit.as_deref()), (LossKind::Barrier, Some("member-2")));
+    assert_eq!(members(20).kind, LossKind::Condition, "they are woken one by one");
+}
+
+#[test]
+fn runtimes_have_locks_of_their_own() {
+    let of_process = |process: &str, parts: Vec<TimePart>| {
+        let own = ThreadBudget { process: process.into(), ..main(parts) };
+        let other = thread(101, "cruncher", vec![part(Spent::Running, 2500, 400)]);
+        losses(&of(vec![own, ThreadBudget { process: process.into(), ..other }]), PROGRAM).swap_remove(0)
+    };
+    let asked = |ms, times| {
+        let computes = meanwhile(part(Spent::Running, 90, 290), sibling("cruncher"));
+        let asks = in_call("futex", by(computes, part(Spent::Condition, 800, 290)));
+        vec![in_call("futex", part(Spent::Asleep, ms, times)), asks]
+    };
+    let gil = of_process("python3", asked(2000, 300));
+    let culprit = gil.place.culprit.as_deref();
+    assert_eq!((gil.kind, gil.ns, culprit), (LossKind::InterpreterLock, 2800 * MS, Some("cruncher")));
+    assert_eq!(of_process("server", asked(2000, 300)).kind, LossKind::Condition);
+    assert_eq!(of_process("python3", asked(2000, 40)).kind, LossKind::Condition, "it seldom asks for the lock");
+    let wait = |who| vec![by(who, part(Spent::Condition, 2400, 400))];
+    assert_eq!(of_process("java", wait(sibling("VM Thread"))).kind, LossKind::Collector);
+    let sleeps = || meanwhile(part(Spent::Asleep, 2000, 100), sibling("keeper-2"));
+    let monitor = of_process("java", wait(sleeps()));
+    assert_eq!((monitor.kind, monitor.place.holder.as_deref()), (LossKind::Lock, Some("keeper-2")));
+    let joins = vec![by(sleeps(), part(Spent::Condition, 2900, 1))];
+    assert_eq!(of_process("java", joins).subject, "cruncher", "it waits once, for the end of another");
+}
+
+#[test]
+fn a_peer_is_named_by_what_it_did() {
+    let wait = |spent, who| first(vec![by(who, part(spent, 2000, 200))]);
+    let pipe = wait(Spent::Pipe, meanwhile(part(Spent::Asleep, 1900, 200), stranger("feeder")));
+    assert_eq!((pipe.kind, pipe.place.peer.as_deref()), (LossKind::Pipe, Some("feeder")));
+    let computes = wait(Spent::Socket, meanwhile(part(Spent::Running, 1900, 200), stranger("peer")));
+    assert_eq!((computes.kind, computes.place.peer.as_deref()), (LossKind::Socket, Some("peer")));
+    let kept = by(stranger("thief"), part(Spent::Ready, 1900, 200));
+    let starved = wait(Spent::Socket, meanwhile(kept, stranger("peer")));
+    assert_eq!((starved.kind, starved.place.culprit.as_deref()), (LossKind::StarvedServer, Some("thief")));
+    assert_eq!(kind(vec![part(Spent::Socket, 2000, 5)]), LossKind::Input, "from a network");
+}
+
+#[test]
+fn two_ends_that_wait_for_each_other_for_40_ms_have_a_delayed_acknowledgement() {
+    let both = || meanwhile(part(Spent::Socket, 2000, 50), stranger("peer"));
+    assert_eq!(kind(vec![by(both(), part(Spent::Socket, 2200, 50))]), LossKind::DelayedAck);
+    assert_eq!(kind(vec![by(both(), part(Spent::Socket, 2200, 2000))]), LossKind::Socket, "1.1 ms each");
+    let waits = by(stranger("database"), part(Spent::Socket, 2000, 50));
+    let further = by(meanwhile(waits, stranger("peer")), part(Spent::Socket, 2200, 50));
+    assert_eq!(kind(vec![further]), LossKind::Socket, "the peer waits for somebody else");
+}

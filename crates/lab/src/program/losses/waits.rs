@@ -1,0 +1,170 @@
+//! Waits for another thread or process: for its lock, its signal, its answer or its end.
+
+use punctual_record::{LossKind, LossPlace, Spent, ThreadBudget, TimePart, Who};
+
+use super::runtime::collects;
+use super::sort::Sort;
+
+/// Most links of a chain of threads that wait for each other.
+const DEEPEST: usize = 8;
+/// An acknowledgement is delayed for 40 ms to 200 ms (`TCP_DELACK_MIN`, `TCP_DELACK_MAX`), and its timer counts in ticks.
+const ACK_NS: [u64; 2] = [36_000_000, 220_000_000];
+/// Fewer waits show no habit: a thread that waits once waits for the end of the program, or for work.
+const FEWEST: u64 = 10;
+/// Calls that change the address space, whose waits for another thread of the process are for its lock.
+const ADDRESS_SPACE: [&str; 7] = ["mmap", "munmap", "mprotect", "mremap", "brk", "madvise", "clone"];
+/// The softirq that ends waits whose time-out counts in ticks of HZ.
+const TICK: &str = "TIMER";
+/// A time-out of at most this much is of one tick, which is 10 ms at most.
+const ONE_TICK_NS: u64 = 11_000_000;
+
+/// The loss that this wait is; `None` where it may as well be for want of work.
+pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, meets: bool) -> Option<Sort> {
+    let who = part.who.as_ref().filter(|who| who.tid != 0);
+    match part.spent {
+        Spent::Lock => Some(lock(part, who)),
+        Spent::Condition => condition(part, who?, thread, meets),
+        Spent::Pipe => {
+            let peer = Some(who?.thread.clone());
+            Some(Sort::idle(LossKind::Pipe, LossPlace { peer, ..LossPlace::default() }))
+        }
+        Spent::Socket => match (who, &part.who) {
+            (Some(who), _) => socket(part, who),
+            (None, Some(tick)) if tick.thread == TICK && part.ns / part.times.max(1) <= ONE_TICK_NS => {
+                let call = part.call.clone();
+                Some(Sort::kept(LossKind::CoarseTimeout, LossPlace { call, ..LossPlace::default() }))
+            }
+            _ => None,
+        },
+        Spent::Blocked => {
+            let who = who.filter(|who| who.pid == thread.pid)?;
+            let maps = part.call.as_deref().is_some_and(|call| ADDRESS_SPACE.contains(&call));
+            let culprit = Some(who.thread.clone());
+            maps.then(|| Sort::kept(LossKind::MmapLock, LossPlace { culprit, ..LossPlace::default() }))
+        }
+        Spent::Child => {
+            let culprit = who.map(|who| who.thread.clone());
+            Some(Sort::idle(LossKind::Child, LossPlace { culprit, ..LossPlace::default() }))
+        }
+        _ => None,
+    }
+}
+
+/// A lock, by what its holder did meanwhile.
+fn lock(part: &TimePart, holder: Option<&Who>) -> Sort {
+    let mut place = LossPlace {
+        lock: part.thing.futex.map(address),
+        file: part.thing.file.clone(),
+        holder: holder.map(|who| who.thread.clone()),
+        ..LossPlace::default()
+    };
+    let Some(did) = holder.and_then(|who| who.meanwhile.as_deref()) else {
+        return Sort::kept(LossKind::Lock, place);
+    };
+    match did.spent {
+        Spent::Ready => place.culprit = did.who.as_ref().map(|who| who.thread.clone()),
+        Spent::Disk => place.file = did.thing.file.clone().or(place.file),
+        _ => {
+            if let Some(root) = root(did) {
+                place.culprit = Some(root.thread.clone());
+                return Sort::kept(LossKind::Chain, place);
+            }
+        }
+    }
+    Sort::kept(LossKind::Lock, place)
+}
+
+/// The last of those who wait for each other; `None` where this one waits for nobody.
+fn root(did: &TimePart) -> Option<&Who> {
+    let mut last = None;
+    let mut link = Some(did);
+    for _ in 0..DEEPEST {
+        let Some(part) = link.filter(|part| waits_for_somebody(part.spent)) else { break };
+        let Some(who) = part.who.as_ref().filter(|who| who.tid != 0) else { break };
+        (last, link) = (Some(who), who.meanwhile.as_deref());
+    }
+    last
+}
+
+const fn waits_for_somebody(spent: Spent) -> bool {
+    matches!(spent, Spent::Lock | Spent::Condition | Spent::Pipe | Spent::Socket | Spent::Child)
+}
+
+/// A wait for a signal is a loss only where the other thread was busy with it meanwhile: a thread without work waits too.
+fn condition(part: &TimePart, who: &Who, thread: &ThreadBudget, meets: bool) -> Option<Sort> {
+    let culprit = Some(who.thread.clone());
+    // A condition variable begins before its futex, by how much depends on the C library: its address is not known.
+    let place = LossPlace { culprit, ..LossPlace::default() };
+    let own = who.pid == thread.pid;
+    if part.times < FEWEST {
+        return None;
+    }
+    let virtual_machine = thread.process == "java" && own;
+    if virtual_machine && collects(&who.thread) {
+        return Some(Sort::kept(LossKind::Collector, LossPlace::default()));
+    }
+    let did = who.meanwhile.as_deref()?.spent;
+    if virtual_machine {
+        // A monitor of Java is a condition variable to the kernel: its thread parks, and whoever leaves the monitor wakes it.
+        let holder = place.culprit;
+        return (did != Spent::Poll && did != Spent::Condition)
+            .then(|| Sort::idle(LossKind::Lock, LossPlace { holder, ..LossPlace::default() }));
+    }
+    // Threads of one name hand work to each other, as those of Go do: one that is kept is no reason of its own.
+    if who.thread == thread.thread && did != Spent::Running {
+        return None;
+    }
+    let busy = matches!(
+        did,
+        Spent::Running
+            | Spent::Ready
+            | Spent::Disk
+            | Spent::FaultFile
+            | Spent::FaultSwap
+            | Spent::FaultCopy
+            | Spent::FaultNew
+            | Spent::ThrottledByQuota
+            | Spent::ThrottledRealTime
+            | Spent::ThrottledDeadline
+            | Spent::Reclaim
+            | Spent::MmapLock
+            | Spent::Lock
+    );
+    if !busy {
+        return None;
+    }
+    if meets {
+        let culprit = place.culprit;
+        return Some(Sort::idle(LossKind::Barrier, LossPlace { culprit, ..LossPlace::default() }));
+    }
+    Some(Sort::idle(LossKind::Condition, place))
+}
+
+/// A socket, by what the other end did meanwhile.
+fn socket(part: &TimePart, who: &Who) -> Option<Sort> {
+    let peer = Some(who.thread.clone());
+    let mut place = LossPlace { peer, ..LossPlace::default() };
+    let Some(did) = who.meanwhile.as_deref() else { return Some(Sort::idle(LossKind::Socket, place)) };
+    match did.spent {
+        Spent::Ready => {
+            place.culprit = did.who.as_ref().map(|who| who.thread.clone());
+            Some(Sort::kept(LossKind::StarvedServer, place))
+        }
+        Spent::ThrottledByQuota | Spent::ThrottledRealTime | Spent::ThrottledDeadline => {
+            Some(Sort::kept(LossKind::StarvedServer, place))
+        }
+        // Both ends wait for the other one, until a timer of TCP sends what was held back.
+        Spent::Socket if delayed(part) && did.who.as_ref().is_none_or(|who| who.tid == 0 || who.pid == 0) => {
+            Some(Sort::kept(LossKind::DelayedAck, place))
+        }
+        _ => Some(Sort::idle(LossKind::Socket, place)),
+    }
+}
+
+fn delayed(part: &TimePart) -> bool {
+    (ACK_NS[0]..=ACK_NS[1]).contains(&(part.ns / part.times.max(1)))
+}
+
+fn address(of: u64) -> String {
+    format!("{of:#x}")
+}
