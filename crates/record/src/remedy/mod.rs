@@ -4,6 +4,7 @@
 //! them; a method's own code is in its series. Text in a record that is no value of its condition has no remedy.
 
 mod condition;
+mod loss;
 mod need;
 
 pub use punctual::Policy;
@@ -12,6 +13,7 @@ pub use punctual::conditions::{Frequency, Value};
 
 pub use condition::{Flag, Switch, Takes, acts_on, if_lost, param, phrase, phrase_of, switch_of};
 use condition::{code, flag, price, running, value};
+pub use loss::{LossRemedy, LossThreads, of_loss};
 pub use need::{of_need, of_refused};
 
 use crate::model::{Cause, Code, Price, Setting};

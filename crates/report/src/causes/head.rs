@@ -9,7 +9,7 @@ use crate::format::units;
 
 use super::phrase::{Place, name, remedy};
 use super::tally::{calls, each, ranked, share};
-use super::watching;
+use super::{lost, watching};
 
 /// Most calls of the first screen, and of a report.
 const CALLS: usize = 3;
@@ -26,6 +26,11 @@ pub(crate) fn figures(run: &Run) -> Vec<Section> {
     };
     let mut first = Section::default().with(Block::Paragraph(machine::name(&run.host)));
     first.blocks.extend(causes.program.iter().map(|its| Block::Paragraph(watching::program(its, causes))));
+    // Where the whole time is known, the wake-ups are a part of it, and in the full report.
+    if let Some((budget, losses)) = lost::judged(causes) {
+        first.blocks.extend(lost::figures(budget, losses));
+        return vec![first];
+    }
     let mut calls = calls(causes);
     // Calls that return at once are of interest only where no other is.
     if calls.first().is_some_and(|call| call.late.count > 0) {
@@ -45,7 +50,9 @@ pub(crate) fn trust(run: &Run) -> Option<Vec<Block>> {
     let unseen = causes.missing.iter().take(UNSEEN).map(watching::unseen);
     let more = causes.missing.len().saturating_sub(UNSEEN);
     let more = (more > 0).then(|| format!("Not seen: {more} more {}.", if more == 1 { "thing" } else { "things" }));
-    let texts = std::iter::once(watching::extent(causes)).chain(unseen).chain(more);
+    let budget = lost::trust(causes);
+    let extent = budget.is_empty().then(|| watching::extent(causes));
+    let texts = budget.into_iter().chain(extent).chain(unseen).chain(more);
     Some(texts.map(Block::Paragraph).collect())
 }
 

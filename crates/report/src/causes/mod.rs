@@ -6,8 +6,10 @@
 
 use punctual_record::{Notice, Run, Unseen};
 
+mod bars;
 mod head;
 mod keeper;
+mod lost;
 mod phrase;
 mod pictures;
 mod sections;

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use punctual_record::{Activity, CallCauses, Cause, Causes, LateWake, Stretch};
 
-use crate::document::{Album, Axis, Form, Line, Picture, Point, Table, ends};
+use crate::document::{Album, Axis, Form, Line, Picture, Table, ends};
 use crate::format::units;
 
+use super::bars::{axis, bar};
 use super::head::heading;
 use super::phrase::{Why, name, part};
 use super::tally::{calls, each, ranked, share};
@@ -29,10 +30,6 @@ pub(super) fn timelines(causes: &Causes, guest: bool) -> Option<Album> {
     let one = |(number, wake): (usize, &LateWake)| Some((number.to_string(), timeline(wake, guest)?));
     let pictures: Vec<(String, Picture)> = (1..).zip(causes.worst.iter().take(WORST)).filter_map(one).collect();
     (!pictures.is_empty()).then(|| Album { pictures, ..Album::default() })
-}
-
-fn axis(title: &str, low: f64, high: f64) -> Axis {
-    Axis::linear(title, low, high, 8, &|value| units::exact(value))
 }
 
 /// The lateness per wake-up of each call, cause by cause.
@@ -86,11 +83,6 @@ fn kinds(calls: &[&CallCauses], guest: bool) -> Vec<Cause> {
     }
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     all.into_iter().map(|(cause, _)| cause).take(COLOURS).collect()
-}
-
-fn bar(row: i32, (from, to): (f64, f64), says: String, tag: String) -> Point {
-    let (x, y) = (f64::midpoint(from, to), -f64::from(row));
-    Point { x, y, says, span: Some((from, to)), tag: Some(tag), ..Point::default() }
 }
 
 /// What the CPUs did around a wake-up, below the parts of its lateness; `None` without parts.

@@ -8,7 +8,7 @@ use crate::format::units;
 use super::head::{by_call, heading};
 use super::phrase::{Place, Why, name, part, remedy};
 use super::tally::{calls, each, ranked, share};
-use super::{pictures, watching, worst};
+use super::{lost, pictures, watching, worst};
 
 /// Most calls with a section of their own, and most rows of a table.
 const CALLS: usize = 12;
@@ -24,6 +24,9 @@ pub(crate) fn sections(run: &Run, illustrated: bool) -> Option<Vec<Section>> {
     let guest = run.host.hypervisor.is_some();
     let calls = calls(causes);
     let mut sections = vec![extent(causes)];
+    if let Some((budget, losses)) = lost::judged(causes) {
+        sections.extend(lost::sections(budget, losses, illustrated));
+    }
     let pictures =
         |album: Option<Album>| album.filter(|_| illustrated).map(|album| Section::default().with(Block::Album(album)));
     sections.extend(pictures(pictures::bars(causes, guest)));

@@ -4,9 +4,9 @@ use punctual_record::{CallCauses, CauseSource, Causes, Program, Run};
 
 use crate::format::{spoken, units};
 
-use super::keeper;
 use super::phrase::{name, several};
 use super::tally::{calls, each, leading, ranked};
+use super::{keeper, lost};
 
 /// Share of the watched time that a thread without any wake-up has to run or wait for a CPU. Then it never blocked.
 const THROUGHOUT: f64 = 0.9;
@@ -14,6 +14,9 @@ const THROUGHOUT: f64 = 0.9;
 /// The sentences; none where the run does not say why.
 pub(crate) fn sentences(run: &Run) -> Vec<String> {
     let Some(causes) = &run.causes else { return Vec::new() };
+    if let Some((budget, losses)) = lost::judged(causes) {
+        return lost::sentences(budget, losses);
+    }
     if causes.source == CauseSource::RunDelay {
         return causes.program.iter().map(|program| run_delay(program, causes)).collect();
     }

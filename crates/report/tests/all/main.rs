@@ -19,6 +19,7 @@ mod hostile;
 mod interrupted;
 mod ipc;
 mod ipc_verdict;
+mod lost;
 mod mutated;
 mod other_forms;
 mod pace;

@@ -1,0 +1,70 @@
+//! How far to trust a budget: what watching cost, what the kernel could not keep, and the kernel's own counters beside the sums.
+
+use punctual_record::{Budget, BudgetCheck, BudgetSource, Counter, Quota, WatchCost};
+
+use crate::document::{Block, Column, Columns, Section};
+use crate::format::{spoken, units};
+
+use super::words::end_of;
+
+/// A sum that differs from the kernel's counter by this share, and by so much, is said to.
+const DIFFERS: f64 = 0.05;
+const DIFFERS_NS: u64 = 10_000_000;
+
+/// The sentences of the first screen.
+pub(super) fn trust(budget: &Budget, watched_ns: u64) -> Vec<String> {
+    let mut said = Vec::new();
+    if budget.source == BudgetSource::Files {
+        said.push("Source: counters of /proc and of control groups; calls and names are not known.".to_owned());
+    }
+    said.extend(budget.cost.and_then(|cost| price(cost, watched_ns)));
+    match budget.dropped {
+        0 => {}
+        1 => said.push("1 stretch of time was not kept: a table of the kernel was full.".to_owned()),
+        n => said.push(format!("{} stretches of time were not kept: a table of the kernel was full.", units::count(n))),
+    }
+    said.extend(budget.checks.iter().filter(|check| differs(check)).map(|check| {
+        let (summed, counted) = (spoken::duration(check.summed_ns), spoken::duration(check.counted_ns));
+        format!("{} is {summed} here and {counted} by the kernel's counter.", counter(check.counter))
+    }));
+    said
+}
+
+/// `Watching took 21 ms, 0.7 % of a CPU: 120 000 events at 178 ns.`
+fn price(cost: WatchCost, watched_ns: u64) -> Option<String> {
+    let all = cost.events as f64 * cost.each_ns;
+    let share = all / watched_ns as f64;
+    if cost.events == 0 || !share.is_finite() {
+        return None;
+    }
+    let (all, each, share) = (spoken::fine(all), spoken::fine(cost.each_ns), spoken::share(share));
+    Some(format!("Watching took {all}, {share} of a CPU: {} events at {each}.", units::count(cost.events)))
+}
+
+fn differs(check: &BudgetCheck) -> bool {
+    let by = check.summed_ns.abs_diff(check.counted_ns);
+    by >= DIFFERS_NS && by as f64 > DIFFERS * check.counted_ns.max(check.summed_ns) as f64
+}
+
+const fn counter(counter: Counter) -> &'static str {
+    match counter {
+        Counter::Running => "Time on a CPU",
+        Counter::Ready => "Time ready",
+        Counter::Throttled => "Throttled time",
+    }
+}
+
+/// The control groups that limit the CPU time.
+pub(super) fn quotas(budget: &Budget) -> Option<Section> {
+    /// Most groups, and most letters of a name.
+    const MOST: usize = 40;
+    let table = Columns::new()
+        .left("control group", Column::ALWAYS, |quota: &Quota| end_of(&quota.cgroup, MOST))
+        .ns("quota", Column::ALWAYS, |quota| Some(quota.quota_ns))
+        .ns("of", Column::ALWAYS, |quota| Some(quota.period_ns))
+        .count("threads", 20, |quota| Some(quota.threads))
+        .count("throttled", Column::ALWAYS, |quota| Some(quota.throttled))
+        .ns("for", Column::ALWAYS, |quota| Some(quota.throttled_ns))
+        .first(MOST, &budget.quotas, "groups");
+    (!budget.quotas.is_empty()).then(|| Section::new("CPU quotas").with(Block::Table(table)))
+}

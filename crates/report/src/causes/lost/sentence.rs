@@ -1,0 +1,272 @@
+//! The first sentence: the largest loss that is not the program's own choice, with its size and its place.
+
+use punctual_record::{Budget, Loss, LossKind, Spent, ThreadBudget, ThreadPolicy, TimePart};
+
+use crate::document::{Block, Item, Section};
+use crate::format::{spoken, unbroken, units};
+
+use super::super::phrase::name;
+use super::threads::thread_of;
+use super::words::{did, end_of};
+
+/// A thread that is this far behind, as a share of the run, is said to be.
+const BEHIND: f64 = 0.01;
+/// A thread that sleeps for this share of the run mostly sleeps.
+const ASLEEP: f64 = 0.5;
+/// Most letters of a path in a sentence.
+const PATH: usize = 40;
+/// Most losses in full.
+const LOSSES: usize = 12;
+
+/// What a loss is, in words.
+enum Clause {
+    /// `its CPU quota stopped it`: a sentence that has the thread as its object.
+    Cause(String),
+    /// `waited 2 s for a lock`, and after a colon, `its holder slept`.
+    Did { verb: &'static str, what: String, detail: Option<String> },
+}
+
+/// The sentences of a run whose losses are known.
+pub(crate) fn sentences(budget: &Budget, losses: &[Loss]) -> Vec<String> {
+    let Some(first) = losses.first() else { return Vec::new() };
+    let mut sentences = vec![sentence(budget, first)];
+    if is_healthy(first.kind)
+        && let Some(next) = losses.get(1)
+        && let Some(thread) = thread_of(budget, next)
+    {
+        let share = next.ns as f64 / thread.wall_ns.max(1) as f64;
+        let (share, what) = (spoken::share(share), plain(&clause(next, Some(thread)), next, None));
+        sentences.push(format!("Its largest loss is {share} of the run: it {what}."));
+    }
+    sentences
+}
+
+/// All of them, in a section of the full report; `None` where the first sentence has all.
+pub(super) fn all(budget: &Budget, losses: &[Loss]) -> Option<Section> {
+    let plainly = |loss: &Loss| {
+        let thread = thread_of(budget, loss);
+        let said = plain(&clause(loss, thread), loss, thread.map(|thread| thread.wall_ns));
+        Item::from(format!("{} {said}.", name(&loss.subject)))
+    };
+    let lost = losses.iter().filter(|loss| loss.kind != LossKind::OnTime).take(LOSSES);
+    let items: Vec<Item> = lost.map(plainly).collect();
+    (losses.len() > 1).then(|| Section::new("What was lost").with(Block::Items(items)))
+}
+
+const fn is_healthy(kind: LossKind) -> bool {
+    matches!(kind, LossKind::OnTime | LossKind::Computes | LossKind::Input)
+}
+
+/// The sentence of one loss.
+fn sentence(budget: &Budget, loss: &Loss) -> String {
+    let who = name(&loss.subject);
+    let thread = thread_of(budget, loss);
+    let wall = thread.map(|thread| thread.wall_ns);
+    let turns = thread.and_then(|thread| thread.turns.as_ref());
+    if loss.kind == LossKind::OnTime {
+        let met = turns.filter(|turns| turns.turns > 0).map(|turns| match turns.missed {
+            0 => format!(": it meets all {} deadlines", units::count(turns.turns)),
+            missed => format!(": it misses {} of {} deadlines", units::count(missed), units::count(turns.turns)),
+        });
+        let slept = thread.map_or(0, super::words::asleep);
+        let slept = wall.filter(|wall| slept as f64 >= ASLEEP * *wall as f64).map(|wall| {
+            format!(": it slept for {} of {}, as long as it asked", spoken::duration(slept), spoken::duration(wall))
+        });
+        return format!("{who} is on time{}.", met.or(slept).unwrap_or_default());
+    }
+    let clause = clause(loss, thread);
+    let behind = turns.map_or(0, |turns| turns.behind_ns);
+    match wall.filter(|wall| !is_healthy(loss.kind) && behind as f64 >= BEHIND * *wall as f64) {
+        Some(wall) => {
+            let (behind, wall) = (spoken::duration(behind), spoken::duration(wall));
+            format!("{who} is {behind} behind after {wall}: {}.", of_the_late(&clause, loss))
+        }
+        None => format!("{who} {}.", plain(&clause, loss, wall)),
+    }
+}
+
+/// `lost 2.25 s of 3.00 s, 229 times: its CPU quota stopped it`, `waited 2 s of 3 s for a lock, 90 times: its holder slept`.
+fn plain(clause: &Clause, loss: &Loss, wall: Option<u64>) -> String {
+    let of = wall.map_or(String::new(), |wall| format!(" of {}", spoken::duration(wall)));
+    let (size, times) = (spoken::duration(loss.ns), times(loss));
+    match clause {
+        Clause::Cause(cause) => format!("lost {size}{of}{times}: {cause}"),
+        Clause::Did { verb, what, detail } => {
+            let detail = detail.as_ref().map_or(String::new(), |detail| format!(": {detail}"));
+            format!("{verb} {size}{of}{what}{times}{detail}")
+        }
+    }
+}
+
+/// The same after a colon: `its CPU quota stopped it for 2.25 s, 229 times`, `it waited 2 s for a lock, 90 times; its holder slept`.
+fn of_the_late(clause: &Clause, loss: &Loss) -> String {
+    let (size, times) = (spoken::duration(loss.ns), times(loss));
+    match clause {
+        Clause::Cause(cause) => format!("{cause} for {size}{times}"),
+        Clause::Did { verb, what, detail } => {
+            let detail = detail.as_ref().map_or(String::new(), |detail| format!("; {detail}"));
+            format!("it {verb} {size}{what}{times}{detail}")
+        }
+    }
+}
+
+/// `, 229 times`; nothing where they are the own work of a program.
+fn times(loss: &Loss) -> String {
+    match loss.times {
+        _ if is_healthy(loss.kind) => String::new(),
+        0 => String::new(),
+        1 => ", once".to_owned(),
+        n => format!(", {}", unbroken(&format!("{} times", units::count(n)))),
+    }
+}
+
+/// What this loss is.
+fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
+    let place = &loss.place;
+    let [culprit, peer, call] = [&place.culprit, &place.peer, &place.call].map(|known| known.as_deref().map(name));
+    let file = place.file.as_deref().map(|path| end_of(path, PATH));
+    let cgroup = place.cgroup.as_deref().map(|path| unbroken(&format!("cgroup {}", end_of(path, PATH))));
+    let limited = [cgroup.clone(), place.limit.as_deref().map(|limit| unbroken(&name(limit)))];
+    let limited: Vec<String> = limited.into_iter().flatten().collect();
+    let limited = if limited.is_empty() { String::new() } else { format!(" ({})", limited.join(", ")) };
+    let or = |known: &Option<String>, without: &str| known.clone().unwrap_or_else(|| without.to_owned());
+    let did = |verb, what: String, detail| Clause::Did { verb, what, detail };
+    let on_which = |then: &str| format!(" for its CPU, on which {} ran{then}", or(&culprit, "others"));
+    let by = |text: &str| culprit.as_ref().map(|culprit| format!("{culprit} {text}"));
+    let too_small = || cgroup.as_ref().map(|cgroup| format!("the memory limit of {cgroup} is too small"));
+    match loss.kind {
+        LossKind::Quota => Clause::Cause(format!("its CPU quota{limited} stopped it")),
+        LossKind::ThreadsOverQuota => {
+            Clause::Cause(format!("its CPU quota{limited}, too small for its threads, stopped it"))
+        }
+        LossKind::RtLimit => Clause::Cause(format!("the real-time limit{limited} stopped it")),
+        LossKind::DeadlineBudget => Clause::Cause("its SCHED_DEADLINE runtime was used up".to_owned()),
+        LossKind::Host => Clause::Cause("the host did not run its virtual CPU".to_owned()),
+        LossKind::Stopped => did("was stopped for", String::new(), by("sent SIGSTOP")),
+        LossKind::Frozen => did("was frozen for", limited, by("froze it")),
+        LossKind::HogThread => did("waited", on_which(", a thread of its own"), None),
+        LossKind::HogProcess => did("waited", on_which(", another process"), None),
+        LossKind::HogFifo => did("waited", on_which(" at a real-time priority"), None),
+        LossKind::Polling => {
+            did("waited", format!(" for its CPU, on which {} polled", or(&culprit, "its own threads")), None)
+        }
+        LossKind::Nice => did("waited", on_which(""), thread.and_then(own_policy)),
+        LossKind::IdlePolicy => did("waited", on_which(""), Some("its own policy is SCHED_IDLE".to_owned())),
+        LossKind::Interrupts => did("lost", format!(" to interrupts{}", bracketed(&culprit)), None),
+        LossKind::TimerSlack => {
+            let each = spoken::duration(loss.ns / loss.times.max(1));
+            did(
+                "slept",
+                " longer than it asked for".to_owned(),
+                Some(format!("its timer slack delays a sleep by {each} on average")),
+            )
+        }
+        LossKind::CoarseTimeout => {
+            let detail = format!("the time-out of {} counts in ticks of HZ", or(&call, "the call"));
+            did("waited", " longer than it asked for".to_owned(), Some(detail))
+        }
+        LossKind::Disk => {
+            let of_file = file.map_or(String::new(), |file| format!(" of {file}"));
+            let call = call.map(|call| format!("{call}{of_file}"));
+            did("waited", " for the disk".to_owned(), call)
+        }
+        LossKind::Lock | LossKind::Chain => did("waited", " for a lock".to_owned(), holder(loss, thread)),
+        LossKind::Condition => {
+            did("waited", " for a signal of another thread".to_owned(), meanwhile(&culprit, loss, thread))
+        }
+        LossKind::Barrier => did("waited", " at a barrier".to_owned(), by("arrived last")),
+        LossKind::Pipe => did("waited", " at a pipe".to_owned(), meanwhile(&peer, loss, thread)),
+        LossKind::Socket => did("waited", " at a socket".to_owned(), meanwhile(&peer, loss, thread)),
+        LossKind::StarvedServer => {
+            let detail = match culprit {
+                Some(culprit) => format!("that waited for its CPU, on which {culprit} ran"),
+                None => "that was kept from its CPU".to_owned(),
+            };
+            did("waited", format!(" for {}", or(&peer, "another process")), Some(detail))
+        }
+        LossKind::DelayedAck => {
+            let detail = "TCP holds data back for an acknowledgement that the other end delays";
+            did("waited", " at a TCP socket".to_owned(), Some(detail.to_owned()))
+        }
+        LossKind::FaultFile => {
+            did("lost", format!(" in page faults that read {}", file.unwrap_or_else(|| "files".to_owned())), None)
+        }
+        LossKind::FaultSwap => did("lost", " in page faults that read swap".to_owned(), too_small()),
+        LossKind::FaultCopy => {
+            let what = " in forks and page faults that copy what a child shares";
+            did("lost", what.to_owned(), None)
+        }
+        LossKind::Reclaim => did("lost", " in page faults that read again what was dropped".to_owned(), too_small()),
+        LossKind::MmapLock => {
+            did("waited", " for the lock of its address space".to_owned(), by("maps and unmaps memory"))
+        }
+        LossKind::Child => did("waited", format!(" for the end of {}", or(&culprit, "a child")), None),
+        LossKind::Tracer => {
+            let tracer = culprit.map_or(String::new(), |tracer| format!(", {tracer}"));
+            did("lost", format!(" in stops for its tracer{tracer}"), None)
+        }
+        LossKind::Supervisor => did("waited", " for a supervisor of its calls (seccomp)".to_owned(), by("answers")),
+        LossKind::OwnWork => {
+            did("computed for", String::new(), Some("its turns take longer than their period".to_owned()))
+        }
+        LossKind::EventLoop => {
+            let detail = call.map(|call| format!("a handler sleeps ({call})"));
+            did("kept its event loop from other events for", String::new(), detail)
+        }
+        LossKind::Allocator => {
+            let detail = "its allocator gives memory back to the kernel and takes it again";
+            did("lost", " in page faults and unmaps".to_owned(), Some(detail.to_owned()))
+        }
+        LossKind::Collector => did("waited", " for its garbage collector".to_owned(), None),
+        LossKind::InterpreterLock => did("waited", " for the interpreter's lock".to_owned(), by("had it")),
+        LossKind::Computes => did("computed for", String::new(), Some("its time is its own".to_owned())),
+        LossKind::Input => did("waited for input for", String::new(), None),
+        LossKind::OnTime => did("is on time, and lost", String::new(), None),
+    }
+}
+
+fn bracketed(known: &Option<String>) -> String {
+    known.as_ref().map_or(String::new(), |text| format!(" ({text})"))
+}
+
+fn own_policy(thread: &ThreadBudget) -> Option<String> {
+    let ThreadPolicy::Fair(nice) = thread.policy else { return None };
+    Some(format!("its own nice value is {nice}"))
+}
+
+/// `its holder, holder-2, slept meanwhile`.
+fn holder(loss: &Loss, thread: Option<&ThreadBudget>) -> Option<String> {
+    let place = &loss.place;
+    let holder = name(place.holder.as_deref()?);
+    let [culprit, file] = [&place.culprit, &place.file].map(|known| known.as_deref());
+    Some(match (loss.kind, culprit, file) {
+        (LossKind::Chain, Some(root), _) => format!("its holder, {holder}, waited for {}", name(root)),
+        (_, Some(other), _) => format!("its holder, {holder}, waited for its CPU, on which {} ran", name(other)),
+        (_, _, Some(file)) => format!("its holder, {holder}, waited for the disk ({})", end_of(file, PATH)),
+        _ => match longest(loss, thread, place.holder.as_deref()) {
+            Some(what) => format!("its holder, {holder}, {what} meanwhile"),
+            None => format!("its holder is {holder}"),
+        },
+    })
+}
+
+/// `feeder-31 slept meanwhile`.
+fn meanwhile(who: &Option<String>, loss: &Loss, thread: Option<&ThreadBudget>) -> Option<String> {
+    let kernel_name = loss.place.culprit.as_deref().or(loss.place.peer.as_deref());
+    let who = who.as_ref()?;
+    Some(match longest(loss, thread, kernel_name) {
+        Some(what) => format!("{who} {what} meanwhile"),
+        None => format!("{who} ended the waits"),
+    })
+}
+
+/// What that thread did in the longest of the waits for it.
+fn longest(loss: &Loss, thread: Option<&ThreadBudget>, who: Option<&str>) -> Option<&'static str> {
+    let is_it = |part: &&TimePart| {
+        matches!(part.spent, Spent::Lock | Spent::Condition | Spent::Pipe | Spent::Socket)
+            && super::words::belongs(part.spent, loss.kind)
+            && part.who.as_ref().map(|other| other.thread.as_str()) == who
+    };
+    let longest = thread?.parts.iter().filter(is_it).max_by_key(|part| part.ns)?;
+    did(longest.who.as_ref()?.meanwhile.as_ref()?.spent)
+}

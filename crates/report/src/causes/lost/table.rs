@@ -1,0 +1,125 @@
+//! The time of a thread by parts: rows add up to its wall time.
+
+use punctual_record::{Loss, Spent, ThreadBudget, TimePart};
+
+use crate::document::{Column, Paint, Row, Table};
+use crate::format::units;
+
+use super::super::phrase::name;
+use super::words::{belongs, label, what};
+
+/// Parts of one kind.
+struct Group<'a> {
+    spent: Spent,
+    /// Address of the lock: each has a row of its own.
+    lock: Option<u64>,
+    parts: Vec<&'a TimePart>,
+}
+
+impl Group<'_> {
+    fn ns(&self) -> u64 {
+        self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.ns))
+    }
+
+    fn times(&self) -> u64 {
+        self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.times))
+    }
+
+    fn longest(&self) -> u64 {
+        self.parts.iter().map(|part| part.longest_ns).max().unwrap_or(0)
+    }
+
+    /// Who and what took the most of it, and how many others.
+    fn what(&self) -> String {
+        let mut all: Vec<(String, u64)> = Vec::new();
+        for part in &self.parts {
+            let Some(what) = what(part) else { continue };
+            match all.iter_mut().find(|(known, _)| *known == what) {
+                Some((_, ns)) => *ns = ns.saturating_add(part.ns),
+                None => all.push((what, part.ns)),
+            }
+        }
+        all.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        match all.as_slice() {
+            [] => String::new(),
+            [(what, _)] => what.clone(),
+            [(what, _), others @ ..] => format!("{what}; {} more", others.len()),
+        }
+    }
+}
+
+/// The table of a thread: its longest parts, those of the loss that is spoken of, and the sum of the others.
+pub(super) fn table(thread: &ThreadBudget, most: usize, spoken_of: Option<&Loss>) -> Table {
+    let columns = vec![
+        Column::left("where the time went", Column::ALWAYS),
+        Column::right("time", Column::ALWAYS),
+        Column::right("share", Column::ALWAYS),
+        Column::right("times", Column::ALWAYS),
+        Column::right("longest", 30),
+        Column::left("who, what", Column::ALWAYS),
+    ];
+    let is_it = |group: &Group<'_>| spoken_of.is_some_and(|loss| belongs(group.spent, loss.kind));
+    let mut groups = groups(thread);
+    // The longest first; what is spoken of is among those that have a row.
+    groups.sort_by_key(|group| std::cmp::Reverse(group.ns()));
+    if let Some(at) = groups.iter().position(is_it).filter(|at| *at >= most) {
+        groups[most.saturating_sub(1)..=at].rotate_right(1);
+    }
+    let rest = groups.split_off(groups.len().min(most));
+    let mut rows = vec![Row::Label(heading(thread))];
+    rows.extend(groups.iter().map(|group| row(thread, group, is_it(group))));
+    if !rest.is_empty() {
+        let sum = rest.iter().fold(0u64, |sum, group| sum.saturating_add(group.ns()));
+        let times = rest.iter().fold(0u64, |sum, group| sum.saturating_add(group.times()));
+        let cells = vec![
+            format!("{} more", units::count(rest.len() as u64)),
+            units::duration(sum),
+            units::share(share(thread, sum)),
+            units::count(times),
+        ];
+        rows.push(Row::Cells(cells, Paint::Faint));
+    }
+    Table { columns, rows, ranking: None }
+}
+
+/// `server (4711): 3.00 s`.
+fn heading(thread: &ThreadBudget) -> String {
+    let wall = units::duration(thread.wall_ns);
+    if thread.thread.is_empty() {
+        return format!("all other threads: {wall} together");
+    }
+    let of = if thread.process == thread.thread || thread.process.is_empty() {
+        String::new()
+    } else {
+        format!(" of {}", name(&thread.process))
+    };
+    format!("{}{of} ({}): {wall}", name(&thread.thread), thread.tid)
+}
+
+fn row(thread: &ThreadBudget, group: &Group<'_>, spoken_of: bool) -> Row {
+    let cells = vec![
+        label(group.spent).to_owned(),
+        units::duration(group.ns()),
+        units::share(share(thread, group.ns())),
+        units::count(group.times()),
+        units::duration(group.longest()),
+        group.what(),
+    ];
+    Row::Cells(cells, if spoken_of { Paint::Name } else { Paint::Plain })
+}
+
+fn share(thread: &ThreadBudget, ns: u64) -> f64 {
+    ns as f64 / thread.wall_ns.max(1) as f64
+}
+
+fn groups(thread: &ThreadBudget) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for part in thread.parts.iter().filter(|part| part.ns > 0) {
+        let (spent, lock) = (part.spent, part.thing.futex.filter(|_| part.spent == Spent::Lock));
+        match groups.iter_mut().find(|group| group.spent == spent && group.lock == lock) {
+            Some(group) => group.parts.push(part),
+            None => groups.push(Group { spent, lock, parts: vec![part] }),
+        }
+    }
+    groups
+}

@@ -1,0 +1,144 @@
+//! What a thread did with its time, in words.
+
+use punctual_record::{Loss, LossKind, Spent, ThreadBudget, TimePart};
+
+use super::super::phrase::name;
+
+/// Characters of a path or of a control group, and of a remedy that has one.
+const PATH: usize = 60;
+
+/// A path, on one line and short.
+pub(super) fn path(text: &str) -> String {
+    punctual_record::sanitize::line(text, 2 * PATH)
+}
+
+/// A path or a control group from its end on: that tells it from others.
+pub(super) fn end_of(text: &str, most: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    let cut = letters.len().saturating_sub(most);
+    let end: String = letters[cut..].iter().collect();
+    let end = punctual_record::sanitize::line(&end, most);
+    if cut == 0 { end } else { format!("…{end}") }
+}
+
+/// What a row of the table is.
+pub(super) const fn label(spent: Spent) -> &'static str {
+    match spent {
+        Spent::Running => "running",
+        Spent::Interrupted => "interrupts on its CPU",
+        Spent::Host => "the host ran others",
+        Spent::Ready => "ready, not running",
+        Spent::ThrottledByQuota => "CPU quota used up",
+        Spent::ThrottledRealTime => "real-time limit used up",
+        Spent::ThrottledDeadline => "deadline runtime used up",
+        Spent::Stopped => "stopped by a signal",
+        Spent::Traced => "stopped for a tracer",
+        Spent::Frozen => "frozen",
+        Spent::Asleep => "asleep as long as asked",
+        Spent::SleptLonger => "asleep longer than asked",
+        Spent::Disk => "waiting for a disk",
+        Spent::Lock => "waiting for a lock",
+        Spent::Condition => "waiting for a signal",
+        Spent::Pipe => "waiting at a pipe",
+        Spent::Socket => "waiting at a socket",
+        Spent::Poll => "waiting for any event",
+        Spent::OtherFile => "waiting for another file",
+        Spent::FaultFile => "page faults, from a file",
+        Spent::FaultSwap => "page faults, from swap",
+        Spent::FaultCopy => "page faults, copies",
+        Spent::FaultNew => "page faults, new pages",
+        Spent::Reclaim => "reclaiming memory",
+        Spent::MmapLock => "waiting for the address space",
+        Spent::Child => "waiting for a child",
+        Spent::Supervisor => "waiting for a supervisor",
+        Spent::Blocked => "blocked, cause unknown",
+        Spent::Unknown => "unknown",
+    }
+}
+
+/// What another thread did meanwhile.
+pub(super) const fn did(spent: Spent) -> Option<&'static str> {
+    Some(match spent {
+        Spent::Running | Spent::Interrupted => "computed",
+        Spent::Ready => "waited for a CPU",
+        Spent::Asleep | Spent::SleptLonger => "slept",
+        Spent::Disk => "waited for the disk",
+        Spent::ThrottledByQuota => "had used up its CPU quota",
+        Spent::Stopped | Spent::Traced => "was stopped",
+        Spent::Frozen => "was frozen",
+        Spent::FaultFile | Spent::FaultSwap | Spent::FaultCopy | Spent::FaultNew => "was in page faults",
+        Spent::Reclaim => "reclaimed memory",
+        _ => return None,
+    })
+}
+
+/// Who and what of a part: `thief-31`, `fdatasync, journal`, `holder-2, slept`.
+pub(super) fn what(part: &TimePart) -> Option<String> {
+    /// Characters of a path in a cell.
+    const CELL: usize = 24;
+    let thing = &part.thing;
+    let place = thing.file.as_ref().or(thing.device.as_ref()).or(thing.cgroup.as_ref());
+    let meanwhile = part.who.as_ref().and_then(|who| did(who.meanwhile.as_ref()?.spent));
+    let call = part.call.as_deref().filter(|_| !matches!(part.spent, Spent::Running | Spent::Ready));
+    let who = part.who.as_ref().map(|who| name(&who.thread));
+    let texts = [
+        who.clone(),
+        meanwhile.map(str::to_owned),
+        call.filter(|_| who.is_none()).map(name),
+        place.map(|path| end_of(path, CELL)),
+    ];
+    let texts: Vec<String> = texts.into_iter().flatten().collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+/// Whether this part belongs to a loss of this kind.
+pub(super) const fn belongs(spent: Spent, kind: LossKind) -> bool {
+    match kind {
+        LossKind::Quota | LossKind::ThreadsOverQuota => matches!(spent, Spent::ThrottledByQuota),
+        LossKind::RtLimit => matches!(spent, Spent::ThrottledRealTime),
+        LossKind::DeadlineBudget => matches!(spent, Spent::ThrottledDeadline),
+        LossKind::Stopped => matches!(spent, Spent::Stopped),
+        LossKind::Frozen => matches!(spent, Spent::Frozen),
+        LossKind::HogThread
+        | LossKind::HogProcess
+        | LossKind::HogFifo
+        | LossKind::Nice
+        | LossKind::IdlePolicy
+        | LossKind::Polling => matches!(spent, Spent::Ready),
+        LossKind::Interrupts => matches!(spent, Spent::Interrupted),
+        LossKind::Host => matches!(spent, Spent::Host),
+        LossKind::TimerSlack | LossKind::CoarseTimeout => matches!(spent, Spent::SleptLonger),
+        LossKind::Disk => matches!(spent, Spent::Disk),
+        LossKind::Lock | LossKind::Chain => matches!(spent, Spent::Lock | Spent::Condition),
+        LossKind::Condition | LossKind::Barrier | LossKind::Collector | LossKind::InterpreterLock => {
+            matches!(spent, Spent::Condition)
+        }
+        LossKind::Pipe => matches!(spent, Spent::Pipe),
+        LossKind::Socket | LossKind::StarvedServer | LossKind::DelayedAck => matches!(spent, Spent::Socket),
+        LossKind::FaultFile => matches!(spent, Spent::FaultFile),
+        LossKind::FaultSwap => matches!(spent, Spent::FaultSwap | Spent::Reclaim),
+        LossKind::FaultCopy => matches!(spent, Spent::FaultCopy),
+        LossKind::Reclaim => matches!(spent, Spent::Reclaim | Spent::FaultFile),
+        LossKind::MmapLock => matches!(spent, Spent::MmapLock),
+        LossKind::Child => matches!(spent, Spent::Child),
+        LossKind::Tracer => matches!(spent, Spent::Traced),
+        LossKind::Supervisor => matches!(spent, Spent::Supervisor),
+        LossKind::Allocator => matches!(spent, Spent::FaultNew),
+        LossKind::EventLoop => matches!(spent, Spent::Asleep),
+        LossKind::OwnWork | LossKind::Computes => matches!(spent, Spent::Running),
+        LossKind::OnTime => false,
+        LossKind::Input => matches!(spent, Spent::Pipe | Spent::Socket | Spent::Poll | Spent::OtherFile),
+    }
+}
+
+/// The time of a thread that a loss of this kind is made of, ns.
+pub(super) fn spent(thread: &ThreadBudget, loss: &Loss) -> u64 {
+    let parts = thread.parts.iter().filter(|part| belongs(part.spent, loss.kind));
+    parts.fold(0, |sum, part| sum.saturating_add(part.ns))
+}
+
+/// For how long a thread slept, as long as it asked, ns.
+pub(super) fn asleep(thread: &ThreadBudget) -> u64 {
+    let parts = thread.parts.iter().filter(|part| part.spent == Spent::Asleep);
+    parts.fold(0, |sum, part| sum.saturating_add(part.ns))
+}

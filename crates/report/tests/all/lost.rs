@@ -1,0 +1,296 @@
+//! Where a program's time went: the first sentence of each kind of loss, its table, and what is not said.
+
+use crate::common::run;
+use crate::forms::{shown, written};
+use insta::assert_snapshot;
+use punctual_record::{
+    Budget, BudgetCheck, Causes, Counter, Loss, LossKind, LossPlace, Program, Quota, Run, Spent, Thing, ThreadBudget,
+    ThreadPolicy, TimePart, Turns, WatchCost, Who,
+};
+use punctual_report::export::{Html, Markdown, text};
+use punctual_report::{Document, Style, Verdict};
+
+const MS: u64 = 1_000_000;
+
+fn part(spent: Spent, ms: u64, times: u64) -> TimePart {
+    TimePart { spent, ns: ms * MS, times, longest_ns: 12 * MS, ..TimePart::default() }
+}
+
+fn by(name: &str, tid: u32, part: TimePart) -> TimePart {
+    let who = Who { thread: name.into(), tid, process: name.into(), pid: tid, ..Who::default() };
+    TimePart { who: Some(who), ..part }
+}
+
+fn loss(kind: LossKind, ms: u64, times: u64) -> Loss {
+    Loss { kind, ns: ms * MS, times, subject: "server".into(), place: LossPlace::default() }
+}
+
+fn program(parts: Vec<TimePart>, losses: Vec<Loss>) -> Run {
+    let mut run = run(&["punctual", "why", "--", "server"], Vec::new(), &[]);
+    let wall_ns = parts.iter().map(|part| part.ns).sum();
+    let thread = ThreadBudget {
+        thread: "server".into(),
+        tid: 4711,
+        process: "server".into(),
+        pid: 4711,
+        policy: ThreadPolicy::Fair(0),
+        wall_ns,
+        parts,
+        turns: None,
+    };
+    let cost = Some(WatchCost { events: 120_000, each_ns: 178.0 });
+    let budget = Budget { threads: vec![thread], cost, ..Budget::default() };
+    let program = Program { name: "server".into(), pid: 4711, threads: 1, ..Program::default() };
+    let (program, watched_ns) = (Some(program), wall_ns);
+    run.causes = Some(Causes { program, watched_ns, budget: Some(budget), losses, ..Causes::default() });
+    run
+}
+
+/// A server that its quota stops.
+fn throttled() -> Run {
+    let place =
+        LossPlace { cgroup: Some("/web.slice".into()), limit: Some("25 % of a CPU".into()), ..LossPlace::default() };
+    let group = || Thing { cgroup: Some("/web.slice".into()), ..Thing::default() };
+    let parts = vec![
+        TimePart { thing: group(), ..part(Spent::ThrottledByQuota, 2250, 229) },
+        part(Spent::Running, 690, 460),
+        by("cc1", 99, part(Spent::Ready, 30, 41)),
+        part(Spent::FaultNew, 11, 210),
+        part(Spent::Asleep, 10, 4),
+        part(Spent::Interrupted, 6, 900),
+        part(Spent::SleptLonger, 2, 4),
+        part(Spent::Unknown, 1, 1),
+    ];
+    let mut run =
+        program(parts, vec![Loss { place, ..loss(LossKind::Quota, 2250, 229) }, loss(LossKind::HogProcess, 30, 41)]);
+    let budget = budget(&mut run);
+    budget.threads[0].turns = Some(Turns {
+        call: "clock_nanosleep".into(),
+        period_ns: 10 * MS,
+        turns: 220,
+        missed: 210,
+        behind_ns: 800 * MS,
+        most_behind_ns: 801 * MS,
+    });
+    budget.quotas = vec![Quota {
+        cgroup: "/web.slice".into(),
+        quota_ns: 5 * MS,
+        period_ns: 20 * MS,
+        threads: 1,
+        throttled: 229,
+        throttled_ns: 2250 * MS,
+    }];
+    run
+}
+
+fn budget(run: &mut Run) -> &mut Budget {
+    run.causes.as_mut().unwrap().budget.as_mut().unwrap()
+}
+
+fn screen(run: &Run) -> String {
+    text::head(&Document::of(run), &Style::default(), 24)
+}
+
+fn answer(run: &Run) -> String {
+    Verdict::of(run).answer.join(" ").replace('\u{a0}', " ")
+}
+
+/// The first sentence about a loss of a thread that has these parts.
+fn said(loss: Loss, parts: Vec<TimePart>) -> String {
+    answer(&program(parts, vec![loss]))
+}
+
+fn of(kind: LossKind, place: LossPlace) -> String {
+    said(Loss { place, ..loss(kind, 2000, 90) }, vec![part(Spent::Unknown, 3000, 1)])
+}
+
+fn culprit(name: &str) -> LossPlace {
+    LossPlace { culprit: Some(name.into()), ..LossPlace::default() }
+}
+
+#[test]
+fn a_quota_on_the_first_screen() {
+    let text = screen(&throttled());
+    assert!(text.lines().count() <= 24 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert_snapshot!(text);
+}
+
+#[test]
+fn a_quota_in_full() {
+    assert_snapshot!(shown(&throttled(), &Style { width: 100, ..Style::default() }));
+}
+
+#[test]
+fn each_loss_has_its_sentence() {
+    let mut all = vec![
+        of(LossKind::Quota, LossPlace::default()),
+        of(LossKind::ThreadsOverQuota, LossPlace { cgroup: Some("/box".into()), ..LossPlace::default() }),
+        of(LossKind::Stopped, culprit("stopper-7")),
+        of(LossKind::Frozen, LossPlace { cgroup: Some("/box".into()), ..LossPlace::default() }),
+        of(
+            LossKind::Disk,
+            LossPlace { call: Some("fdatasync".into()), file: Some("/var/journal".into()), ..LossPlace::default() },
+        ),
+        of(LossKind::StarvedServer, LossPlace { peer: Some("server-3".into()), ..culprit("thief-31") }),
+        of(LossKind::Chain, LossPlace { holder: Some("middle".into()), ..culprit("root-9") }),
+        of(LossKind::CoarseTimeout, LossPlace { call: Some("recvfrom".into()), ..LossPlace::default() }),
+        of(LossKind::FaultFile, LossPlace { file: Some("table-9".into()), ..LossPlace::default() }),
+        of(LossKind::Reclaim, LossPlace { cgroup: Some("/small".into()), ..LossPlace::default() }),
+        of(LossKind::EventLoop, LossPlace { call: Some("clock_nanosleep".into()), ..LossPlace::default() }),
+    ];
+    let simple = [
+        LossKind::HogThread,
+        LossKind::HogProcess,
+        LossKind::HogFifo,
+        LossKind::IdlePolicy,
+        LossKind::Polling,
+        LossKind::Interrupts,
+        LossKind::Barrier,
+        LossKind::MmapLock,
+        LossKind::Child,
+        LossKind::Tracer,
+        LossKind::Supervisor,
+        LossKind::InterpreterLock,
+    ];
+    all.extend(simple.map(|kind| of(kind, culprit("other"))));
+    let alone = [
+        LossKind::RtLimit,
+        LossKind::DeadlineBudget,
+        LossKind::Host,
+        LossKind::TimerSlack,
+        LossKind::Lock,
+        LossKind::Condition,
+        LossKind::Pipe,
+        LossKind::Socket,
+        LossKind::DelayedAck,
+        LossKind::FaultSwap,
+        LossKind::FaultCopy,
+        LossKind::OwnWork,
+        LossKind::Allocator,
+        LossKind::Collector,
+        LossKind::OnTime,
+        LossKind::Computes,
+        LossKind::Input,
+    ];
+    all.extend(alone.map(|kind| of(kind, LossPlace::default())));
+    assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn what_the_holder_of_a_lock_did_is_said_where_it_is_known() {
+    let wait = |did| {
+        let mut wait = by(
+            "holder-2",
+            90,
+            TimePart { thing: Thing { futex: Some(0xab), ..Thing::default() }, ..part(Spent::Lock, 2000, 90) },
+        );
+        wait.who.as_mut().unwrap().meanwhile = did;
+        let place = LossPlace { lock: Some("0xab".into()), holder: Some("holder-2".into()), ..LossPlace::default() };
+        said(Loss { place, ..loss(LossKind::Lock, 2000, 90) }, vec![wait, part(Spent::Asleep, 1000, 90)])
+    };
+    let slept = Some(Box::new(part(Spent::Asleep, 1900, 90)));
+    assert_eq!(
+        wait(slept),
+        "server waited 2.00 s of 3.00 s for a lock, 90 times: its holder, holder-2, slept meanwhile."
+    );
+    assert_eq!(wait(None), "server waited 2.00 s of 3.00 s for a lock, 90 times: its holder is holder-2.");
+}
+
+#[test]
+fn the_own_nice_value_is_said() {
+    let mut run = program(
+        vec![by("thief", 9, part(Spent::Ready, 3000, 90))],
+        vec![Loss { place: culprit("thief"), ..loss(LossKind::Nice, 2900, 90) }],
+    );
+    budget(&mut run).threads[0].policy = ThreadPolicy::Fair(19);
+    assert_eq!(
+        answer(&run),
+        "server waited 2.90 s of 3.00 s for its CPU, on which thief ran, 90 times: its own nice value is 19."
+    );
+    assert!(screen(&run).contains("renice -n 0 -p 4711"), "{}", screen(&run));
+}
+
+#[test]
+fn a_small_loss_of_a_program_that_is_well_is_said_to_be_small() {
+    let parts =
+        vec![part(Spent::Asleep, 2880, 300), by("cc1", 9, part(Spent::Ready, 12, 30)), part(Spent::Running, 108, 300)];
+    let small = Loss { place: culprit("cc1"), ..loss(LossKind::HogProcess, 12, 30) };
+    let mut run = program(parts, vec![loss(LossKind::OnTime, 0, 300), small]);
+    let said = answer(&run);
+    let next = "Its largest loss is 0.4 % of the run: it waited 12.0 ms for its CPU, on which cc1 ran, another process, 30 times.";
+    assert_eq!(said, format!("server is on time: it slept for 2.88 s of 3.00 s, as long as it asked. {next}"));
+    budget(&mut run).threads[0].turns = Some(Turns { turns: 300, missed: 2, ..Turns::default() });
+    assert!(answer(&run).starts_with("server is on time: it misses 2 of 300 deadlines. "), "{}", answer(&run));
+}
+
+#[test]
+fn what_is_spoken_of_has_a_row_and_rows_add_up() {
+    let many = (0u64..).zip([
+        Spent::Asleep,
+        Spent::Poll,
+        Spent::Running,
+        Spent::Blocked,
+        Spent::Unknown,
+        Spent::OtherFile,
+        Spent::FaultNew,
+        Spent::Interrupted,
+    ]);
+    let mut parts: Vec<TimePart> = many.map(|(n, spent)| part(spent, 400 - n, 10)).collect();
+    parts.push(by("thief", 9, part(Spent::Ready, 90, 7)));
+    let run = program(parts, vec![Loss { place: culprit("thief"), ..loss(LossKind::HogProcess, 90, 7) }]);
+    let text = screen(&run);
+    assert!(text.contains("ready, not running") && text.contains("thief"), "{text}");
+    let ms = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |unit: &str| words[words.iter().position(|word| *word == unit)? - 1].parse::<f64>().ok();
+        number("ms").or_else(|| Some(1000.0 * number("s")?))
+    };
+    let rows: Vec<&str> = text.lines().skip_while(|line| !line.contains("(4711): ")).skip(1).take(7).collect();
+    let first =
+        |row: &str| ms(row.split("  ").filter(|cell| !cell.is_empty()).take(2).collect::<Vec<_>>().join(" ").as_str());
+    let sum: f64 = rows.into_iter().filter_map(first).sum();
+    assert!(text.contains("(4711): 3.26 s") && (sum - 3262.0).abs() < 10.0, "{sum}: {text}");
+}
+
+#[test]
+fn disagreements_and_what_was_not_kept_are_said_and_agreement_is_not() {
+    let check = |summed_ns| BudgetCheck { counter: Counter::Running, summed_ns, counted_ns: 1000 * MS };
+    let mut run = throttled();
+    budget(&mut run).checks = vec![check(990 * MS)];
+    assert!(!shown(&run, &Style::default()).contains("kernel's counter"));
+    budget(&mut run).checks = vec![check(600 * MS)];
+    budget(&mut run).dropped = 2;
+    let text = screen(&run).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("Time on a CPU is 600 ms here and 1.00 s by the kernel's counter."), "{text}");
+    assert!(text.contains("2 stretches of time were not kept"), "{text}");
+    assert!(text.contains("Watching took 21.4 ms, 0.7 % of a CPU: 120 000 events at 178 ns."), "{text}");
+}
+
+#[test]
+fn a_hostile_budget_commands_no_terminal_and_fits_it() {
+    let mut run = throttled();
+    let evil = "\u{1b}[2J<script>".repeat(40);
+    let causes = run.causes.as_mut().unwrap();
+    for loss in &mut causes.losses {
+        loss.subject.clone_from(&evil);
+        loss.place = LossPlace {
+            cgroup: Some(evil.clone()),
+            limit: Some(evil.clone()),
+            file: Some(evil.clone()),
+            culprit: Some(evil.clone()),
+            ..LossPlace::default()
+        };
+    }
+    let thread = &mut causes.budget.as_mut().unwrap().threads[0];
+    (thread.thread, thread.process) = (evil.clone(), evil.clone());
+    for part in &mut thread.parts {
+        (part.ns, part.times, part.longest_ns, part.call) = (u64::MAX, u64::MAX, u64::MAX, Some(evil.clone()));
+        part.thing.file = Some(evil.clone());
+    }
+    let text = screen(&run);
+    assert!(!text.contains('\u{1b}') && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.lines().count() <= 24, "{text}");
+    for form in [written(&Html, &run), written(&Markdown, &run)] {
+        assert!(!form.contains("<script>[") && !form.contains("[2J<script>") && !form.contains('\u{1b}'));
+    }
+}
