@@ -32,7 +32,7 @@ impl BadUsage {
 // A refused command line: which command it is of, what would be accepted instead, and examples.
 
 /// Values of options that have neither a default nor a list. The key is command and name, the option, or the name in the help.
-const VALUES: [(&str, &str); 25] = [
+const VALUES: [(&str, &str); 26] = [
     ("compare LIMIT", "p99+10%"),
     ("--governor", "performance"),
     ("--thread", "worker"),
@@ -48,6 +48,7 @@ const VALUES: [(&str, &str); 25] = [
     ("LATENESS|CPU%", "5us"),
     ("LIMIT", "p99>200us"),
     ("LIST", "0"),
+    ("LOAD", "cpu"),
     ("METHOD", "sched_yield"),
     ("N", "10"),
     ("N,N,..", "0,100"),
