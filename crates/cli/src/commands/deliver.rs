@@ -77,12 +77,15 @@ fn notices(run: &Run, document: &Document, wanted: &OutputArgs, first_screen: bo
         false => Level::Note,
     };
     let flags = Flags::taken_by(&run.subcommand);
-    let shown = document.notices().filter(|phrase| phrase.level >= least && !(first_screen && phrase.on_screen));
-    let mut phrases: Vec<Phrase> = shown.map(|phrase| flags.named(phrase)).collect();
-    let more = phrases.len().saturating_sub(MOST_NOTICES);
-    let rest = if first_screen && more > 0 { format!("note: {more} more with --full\n") } else { String::new() };
-    phrases.truncate(if first_screen { MOST_NOTICES } else { usize::MAX });
-    text::phrases(&phrases, &terminal::style_for_notices(wanted.color)) + &rest
+    let all: Vec<&Phrase> = document.notices().filter(|phrase| !(first_screen && phrase.on_screen)).collect();
+    let most = if first_screen { MOST_NOTICES } else { usize::MAX };
+    let shown: Vec<&Phrase> = all.iter().copied().filter(|phrase| phrase.level >= least).take(most).collect();
+    let rest = match all.len() - shown.len() {
+        more if more > 0 && first_screen && !run.is_checkup() => format!("note: {more} more with --full\n"),
+        _ => String::new(),
+    };
+    let shown: Vec<Phrase> = shown.into_iter().map(|phrase| flags.named(phrase)).collect();
+    text::phrases(&shown, &terminal::style_for_notices(wanted.color)) + &rest
 }
 
 fn is_about_a_condition(notice: &Notice) -> bool {

@@ -10,6 +10,8 @@ use super::sort::{OWN, share, spent};
 const BEHIND: f64 = 0.01;
 /// The main thread leads from this part of what the busiest thread does and loses.
 const MAIN: u64 = 4;
+/// Fewer turns are no period.
+const TURNS: u64 = 10;
 /// A process that waits for one child for so much of its time is a shell or a wrapper.
 const WRAPS: f64 = 0.95;
 const OF_ONE_CHILD: f64 = 0.5;
@@ -38,12 +40,18 @@ pub(super) fn leader(budget: &Budget, program: u32) -> Option<&ThreadBudget> {
     };
     let busiest = members.iter().copied().max_by_key(|thread| activity(thread))?;
     let main = members.iter().copied().find(|thread| thread.tid == thread.pid);
-    if main.is_some_and(|main| main.thread == busiest.thread) {
+    let leads = |main: &ThreadBudget| activity(main).saturating_mul(MAIN) >= activity(busiest);
+    if main.is_some_and(|main| main.thread == busiest.thread && !(has_deadlines(main) && leads(main))) {
         // Threads of one name take turns, as those of Go do.
         let alike = members.iter().copied().filter(|thread| thread.thread == busiest.thread);
         return alike.max_by_key(|thread| spent(thread, |part| part.spent == Spent::Running));
     }
-    main.filter(|main| activity(main).saturating_mul(MAIN) >= activity(busiest)).or(Some(busiest))
+    main.filter(|main| leads(main)).or(Some(busiest))
+}
+
+/// Whether the thread is periodic: those of Go sleep in a thread of the runtime's own.
+fn has_deadlines(thread: &ThreadBudget) -> bool {
+    thread.turns.as_ref().is_some_and(|turns| turns.turns >= TURNS)
 }
 
 /// The process that a shell or a wrapper started and waits for, else the program itself.

@@ -89,3 +89,13 @@ fn a_shell_does_not_lead_but_a_program_that_waits_for_its_children_does() {
         (LossKind::Child, "sh", Some("victim"))
     );
 }
+
+#[test]
+fn of_threads_of_one_name_the_one_with_deadlines_leads() {
+    let turns = Turns { period_ns: 6 * MS, turns: 400, ..Turns::default() };
+    let sleeper = || main(vec![part(Spent::Disk, 1800, 400)]);
+    let busy = || thread(101, "server", vec![part(Spent::Running, 2000, 400), part(Spent::Ready, 900, 300)]);
+    let leads = |main: ThreadBudget| losses(&of(vec![main, busy()]), PROGRAM)[0].kind;
+    assert_eq!(leads(ThreadBudget { turns: Some(turns), ..sleeper() }), LossKind::Disk);
+    assert_ne!(leads(sleeper()), LossKind::Disk, "as threads of Go, they take turns");
+}
