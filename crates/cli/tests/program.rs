@@ -154,7 +154,7 @@ fn a_governor_that_cannot_be_set_is_never_called_set() {
 fn a_ramp_has_every_loop_in_json_and_a_row_per_loop_in_csv() {
     let folder = tempfile::tempdir().unwrap();
     let (json, csv) = (folder.path().join("ramp.json"), folder.path().join("ramp.csv"));
-    let asked = "governor ramp --policy other --loops 20 --rounds 2 --rest 1ms --work 50us";
+    let asked = "governor ramp --full --policy other --loops 20 --rounds 2 --rest 1ms --work 50us";
     let files = ["--json", json.to_str().unwrap(), "--csv", csv.to_str().unwrap()];
     let ramp = undisturbed(|_| {
         let ramp = output(&[&asked.split(' ').collect::<Vec<_>>()[..], &files].concat());

@@ -111,6 +111,18 @@ pub(super) const PAGES: &[Sections] = &[
         ],
     },
     Sections {
+        page: "punctual-cyclic",
+        examples: &[
+            ("punctual cyclic", "Ten seconds of 1 ms wake-ups on every CPU, at the highest priority that may be had."),
+            ("punctual cyclic --load cpu,fork --duration 10m --json loaded.json", "Beside load, which the run names."),
+            ("punctual cyclic --fail-if 'max > 150us'", "A limit for CI: status 3 if it is exceeded."),
+            ("punctual cyclic -Smp90 -i200 -D10m -q", "What cyclictest prints for this line."),
+        ],
+        status: MEASURED,
+        files: KEPT,
+        see_also: &["punctual(1)", "punctual-why(1)", "cyclictest(8)", "sched(7)", "clock_nanosleep(2)"],
+    },
+    Sections {
         page: "punctual-why",
         examples: &[
             ("punctual why", "Own waits of 100 us and 1 ms: where their lateness comes from."),

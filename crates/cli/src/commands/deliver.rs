@@ -53,7 +53,7 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
     if tables {
         // A screen has both.
         let taken = if terminal::has_both() && !wanted.quiet { beside.lines().count() } else { 0 };
-        failed.extend(print(&document, wanted, (kept.file, taken)).err());
+        failed.extend(print(&document, wanted, (kept.file.clone(), taken)).err());
     }
     failed.iter().for_each(|error| terminal::complain(&format!("error: {}", with_causes(error))));
     match kept_by {
@@ -61,7 +61,7 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
         Some(place) => {
             terminal::complain(&format!("the run is in {place}; `punctual report` converts it to the other forms"))
         }
-        None => keep(run),
+        None => keep(run, kept.file),
     }
     failed.is_empty()
 }
@@ -174,11 +174,11 @@ fn write(run: &Run, output: Output, wanted: &OutputArgs) -> anyhow::Result<()> {
     output.write(|out| Ok(form.write(run, out)?))
 }
 
-/// Keeps a run that no file holds.
-fn keep(run: &Run) {
+/// Keeps a run that no file of the caller holds, unless it is kept already.
+fn keep(run: &Run, already: Option<PathBuf>) {
     let mut json = Vec::new();
-    let kept = run.to_json(&mut json).map_err(anyhow::Error::from).and_then(|()| saved::keep_unwritten(&json));
-    terminal::complain(&match kept {
+    let written = || run.to_json(&mut json).map_err(anyhow::Error::from).and_then(|()| saved::keep_unwritten(&json));
+    terminal::complain(&match already.map_or_else(written, Ok) {
         Ok(path) => {
             let path = terminal::shown(path);
             format!("the run is kept in {path}; see it with: punctual report {path}")
