@@ -1,6 +1,6 @@
 //! Delivers a run: files, tables, notices. Keeps it in the state folder if no file could be written.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use punctual_record::{Ask, Hint, Notice, Run};
@@ -43,7 +43,8 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
     let kept = keep_last(run, wanted);
     let document = Document::of(run);
     let mut beside = kept.note.map_or_else(String::new, |note| format!("punctual: {note}\n"));
-    beside.push_str(&notices(run, &document, wanted, tables && !wanted.full));
+    let (shown, more) = notices(run, &document, wanted, tables && !wanted.full);
+    beside.push_str(&shown);
     if let Some(page) = page {
         beside.push_str(&format!("Page: {page} (opens in any browser, offline)\n"));
     }
@@ -53,7 +54,7 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
     if tables {
         // A screen has both.
         let taken = if terminal::has_both() && !wanted.quiet { beside.lines().count() } else { 0 };
-        failed.extend(print(&document, wanted, (kept.file.clone(), taken)).err());
+        failed.extend(print(&document, wanted, &Rest { file: kept.file.clone(), more, taken }).err());
     }
     failed.iter().for_each(|error| terminal::complain(&format!("error: {}", with_causes(error))));
     match kept_by {
@@ -69,8 +70,9 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
 /// Most notices above a first screen.
 const MOST_NOTICES: usize = 1;
 
-/// The notices. A first screen has notes, and who else was busy. A check-up has warnings as a word, but for a condition that did not hold.
-fn notices(run: &Run, document: &Document, wanted: &OutputArgs, first_screen: bool) -> String {
+/// The notices, and how many a first screen leaves out. It has notes, and who else was busy. A check-up has warnings as a word, but for a
+/// condition that did not hold.
+fn notices(run: &Run, document: &Document, wanted: &OutputArgs, first_screen: bool) -> (String, usize) {
     let least = match first_screen {
         true if !run.is_checkup() || run.notices.iter().any(is_about_a_condition) => Level::Warning,
         true => Level::Unjudged,
@@ -80,12 +82,19 @@ fn notices(run: &Run, document: &Document, wanted: &OutputArgs, first_screen: bo
     let all: Vec<&Phrase> = document.notices().filter(|phrase| !(first_screen && phrase.on_screen)).collect();
     let most = if first_screen { MOST_NOTICES } else { usize::MAX };
     let shown: Vec<&Phrase> = all.iter().copied().filter(|phrase| phrase.level >= least).take(most).collect();
-    let rest = match all.len() - shown.len() {
-        more if more > 0 && first_screen && !run.is_checkup() => format!("note: {more} more with --full\n"),
-        _ => String::new(),
-    };
+    let more = if first_screen && !run.is_checkup() { all.len() - shown.len() } else { 0 };
     let shown: Vec<Phrase> = shown.into_iter().map(|phrase| flags.named(phrase)).collect();
-    text::phrases(&shown, &terminal::style_for_notices(wanted.color)) + &rest
+    (text::phrases(&shown, &terminal::style_for_notices(wanted.color)), more)
+}
+
+/// What stands around a first screen.
+struct Rest {
+    /// Where the run is kept.
+    file: Option<PathBuf>,
+    /// Notices that are not shown.
+    more: usize,
+    /// Lines of the screen that are used already.
+    taken: usize,
 }
 
 fn is_about_a_condition(notice: &Notice) -> bool {
@@ -93,7 +102,7 @@ fn is_about_a_condition(notice: &Notice) -> bool {
 }
 
 /// Prints the tables where they belong.
-fn print(document: &Document, wanted: &OutputArgs, rest: (Option<PathBuf>, usize)) -> anyhow::Result<()> {
+fn print(document: &Document, wanted: &OutputArgs, rest: &Rest) -> anyhow::Result<()> {
     if wanted.tables_on_stderr {
         terminal::say(&laid_out(document, wanted, rest, terminal::style_for_notices(wanted.color)));
         return Ok(());
@@ -101,16 +110,16 @@ fn print(document: &Document, wanted: &OutputArgs, rest: (Option<PathBuf>, usize
     terminal::print(&laid_out(document, wanted, rest, terminal::style(wanted.color)))
 }
 
-/// All tables; or the first screen, and where the rest is. `taken`: lines of the screen that are used already.
-fn laid_out(document: &Document, wanted: &OutputArgs, (file, taken): (Option<PathBuf>, usize), style: Style) -> String {
+/// All tables; or the first screen, and where the rest is.
+fn laid_out(document: &Document, wanted: &OutputArgs, around: &Rest, style: Style) -> String {
     if wanted.full {
         return text::render(document, &style);
     }
     let (rest, lines) = match document.chapters.iter().any(|chapter| chapter.sections.iter().any(has_table)) {
-        true => where_the_rest_is(file.as_deref(), &style),
+        true => where_the_rest_is(around, &style),
         false => (String::new(), 0),
     };
-    let rows = SCREEN.saturating_sub(lines + taken).max(LEAST);
+    let rows = SCREEN.saturating_sub(lines + around.taken).max(LEAST);
     format!("{}{}", text::head(document, &style, rows), style.paint(Paint::Faint, &rest))
 }
 
@@ -120,14 +129,19 @@ fn has_table(section: &Section) -> bool {
 
 /// `All tables: punctual report FILE`, and the lines of a terminal that it takes. The name is not broken, so that it can be copied. A very
 /// long one would fill the screen.
-fn where_the_rest_is(file: Option<&Path>, style: &Style) -> (String, usize) {
+fn where_the_rest_is(around: &Rest, style: &Style) -> (String, usize) {
     let flags = "--full. Page with charts: --html FILE.";
-    let Some(file) = file else { return (format!("  All tables: {flags}\n"), 1) };
-    let whole = format!("  All tables: punctual report {}", terminal::typed(file));
+    let all = match around.more {
+        0 => "All tables".to_owned(),
+        1 => "All tables and 1 more notice".to_owned(),
+        more => format!("All tables and {more} more notices"),
+    };
+    let Some(file) = &around.file else { return (format!("  {all}: {flags}\n"), 1) };
+    let whole = format!("  {all}: punctual report {}", terminal::typed(file));
     let lines = whole.chars().count().div_ceil(style.columns());
     match lines <= MOST_OF_A_NAME {
         true => (format!("{whole}\n  or {flags}\n"), lines + 1),
-        false => (format!("  All tables: punctual report last, or {flags}\n"), 1),
+        false => (format!("  {all}: punctual report last, or {flags}\n"), 1),
     }
 }
 
