@@ -116,7 +116,10 @@ pub(super) const PAGES: &[Sections] = &[
             ("punctual cyclic", "Ten seconds of 1 ms wake-ups on every CPU, at the highest priority that may be had."),
             ("punctual cyclic --load cpu,fork --duration 10m --json loaded.json", "Beside load, which the run names."),
             ("punctual cyclic --fail-if max=150us", "A limit for CI: status 3 if it is exceeded."),
-            ("punctual cyclic -Smp90 -i200 -D10m -q", "What cyclictest prints for this line."),
+            (
+                "punctual cyclic --every 200us --policy fifo:90 --cpu 2-3",
+                "What `cyclictest -p 90 -i 200 -a 2-3 -t 2` measures.",
+            ),
         ],
         status: MEASURED,
         files: KEPT,
