@@ -303,6 +303,9 @@ pub struct Loss {
     pub times: u64,
     /// The thread that lost it.
     pub subject: String,
+    /// Its number; 0: not known.
+    #[serde(default)]
+    pub tid: u32,
     /// Where, and who.
     pub place: LossPlace,
 }

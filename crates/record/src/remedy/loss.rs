@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn remedy(kind: LossKind, policy: ThreadPolicy, culprit: Option<(u32, ThreadPolicy)>) -> Option<LossRemedy> {
-        let loss = Loss { kind, ns: 1, times: 1, subject: "server".into(), place: LossPlace::default() };
+        let loss = Loss { kind, ns: 1, times: 1, subject: "server".into(), tid: 0, place: LossPlace::default() };
         of_loss(&loss, &LossThreads { tid: 7, policy, culprit })
     }
 
@@ -160,8 +160,14 @@ mod tests {
 
     #[test]
     fn a_thread_of_no_known_number_has_no_command() {
-        let loss =
-            Loss { kind: LossKind::TimerSlack, ns: 1, times: 1, subject: String::new(), place: LossPlace::default() };
+        let loss = Loss {
+            kind: LossKind::TimerSlack,
+            ns: 1,
+            times: 1,
+            subject: String::new(),
+            tid: 0,
+            place: LossPlace::default(),
+        };
         let remedy = of_loss(&loss, &LossThreads::default()).unwrap();
         assert_eq!((remedy.text.as_str(), remedy.command), ("slack 1 ns", None));
     }

@@ -22,7 +22,7 @@ fn by(name: &str, tid: u32, part: TimePart) -> TimePart {
 }
 
 fn loss(kind: LossKind, ms: u64, times: u64) -> Loss {
-    Loss { kind, ns: ms * MS, times, subject: "server".into(), place: LossPlace::default() }
+    Loss { kind, ns: ms * MS, times, subject: "server".into(), tid: 0, place: LossPlace::default() }
 }
 
 fn program(parts: Vec<TimePart>, losses: Vec<Loss>) -> Run {

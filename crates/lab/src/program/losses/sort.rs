@@ -59,11 +59,18 @@ impl Found {
         let whole =
             matches!(self.kind, LossKind::Quota | LossKind::ThreadsOverQuota | LossKind::Stopped | LossKind::Frozen);
         let subject = if whole { &thread.process } else { &thread.thread };
-        Loss { kind: self.kind, ns: self.ns, times: self.times, subject: subject.clone(), place: self.place }
+        Loss {
+            kind: self.kind,
+            ns: self.ns,
+            times: self.times,
+            subject: subject.clone(),
+            tid: thread.tid,
+            place: self.place,
+        }
     }
 }
 
 /// A finding that nothing is lost.
 pub(super) fn healthy(kind: LossKind, ns: u64, times: u64, thread: &ThreadBudget) -> Loss {
-    Loss { kind, ns, times, subject: thread.thread.clone(), place: LossPlace::default() }
+    Loss { kind, ns, times, subject: thread.thread.clone(), tid: thread.tid, place: LossPlace::default() }
 }

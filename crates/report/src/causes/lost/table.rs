@@ -1,6 +1,6 @@
 //! The time of a thread by parts: rows add up to its wall time.
 
-use punctual_record::{Loss, Spent, ThreadBudget, TimePart};
+use punctual_record::{Loss, LossKind, Spent, ThreadBudget, TimePart};
 
 use crate::document::{Column, Paint, Row, Table};
 use crate::format::units;
@@ -59,7 +59,7 @@ pub(super) fn table(thread: &ThreadBudget, most: usize, spoken_of: Option<&Loss>
         Column::left("who, what", Column::ALWAYS),
     ];
     let is_it = |group: &Group<'_>| spoken_of.is_some_and(|loss| belongs(group.spent, loss.kind));
-    let mut groups = groups(thread);
+    let mut groups = groups(thread, spoken_of);
     // The longest first; what is spoken of is among those that have a row.
     groups.sort_by_key(|group| std::cmp::Reverse(group.ns()));
     if let Some(at) = groups.iter().position(is_it).filter(|at| *at >= most) {
@@ -67,7 +67,7 @@ pub(super) fn table(thread: &ThreadBudget, most: usize, spoken_of: Option<&Loss>
     }
     let rest = groups.split_off(groups.len().min(most));
     let mut rows = vec![Row::Label(heading(thread))];
-    rows.extend(groups.iter().map(|group| row(thread, group, is_it(group))));
+    rows.extend(groups.iter().map(|group| row(thread, group, spoken_of.filter(|_| is_it(group)))));
     if !rest.is_empty() {
         let sum = rest.iter().fold(0u64, |sum, group| sum.saturating_add(group.ns()));
         let times = rest.iter().fold(0u64, |sum, group| sum.saturating_add(group.times()));
@@ -96,26 +96,37 @@ fn heading(thread: &ThreadBudget) -> String {
     format!("{}{of} ({}): {wall}", name(&thread.thread), thread.tid)
 }
 
-fn row(thread: &ThreadBudget, group: &Group<'_>, spoken_of: bool) -> Row {
+fn row(thread: &ThreadBudget, group: &Group<'_>, spoken_of: Option<&Loss>) -> Row {
+    let label = match spoken_of.map(|loss| loss.kind) {
+        Some(LossKind::InterpreterLock) => "waiting for the interpreter's lock",
+        _ => label(group.spent),
+    };
     let cells = vec![
-        label(group.spent).to_owned(),
+        label.to_owned(),
         units::duration(group.ns()),
         units::share(share(thread, group.ns())),
         units::count(group.times()),
         units::duration(group.longest()),
         group.what(),
     ];
-    Row::Cells(cells, if spoken_of { Paint::Name } else { Paint::Plain })
+    Row::Cells(cells, if spoken_of.is_some() { Paint::Name } else { Paint::Plain })
 }
 
 fn share(thread: &ThreadBudget, ns: u64) -> f64 {
     ns as f64 / thread.wall_ns.max(1) as f64
 }
 
-fn groups(thread: &ThreadBudget) -> Vec<Group<'_>> {
+/// What the part counts as: a wait for the interpreter's lock is many short ones that time out.
+fn kind(part: &TimePart, spoken_of: Option<&Loss>) -> Spent {
+    let of_interpreter = spoken_of.is_some_and(|loss| loss.kind == LossKind::InterpreterLock);
+    let timed_out = matches!(part.spent, Spent::Asleep | Spent::SleptLonger) && part.call.as_deref() == Some("futex");
+    if of_interpreter && timed_out { Spent::Condition } else { part.spent }
+}
+
+fn groups<'a>(thread: &'a ThreadBudget, spoken_of: Option<&Loss>) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for part in thread.parts.iter().filter(|part| part.ns > 0) {
-        let (spent, lock) = (part.spent, part.thing.futex.filter(|_| part.spent == Spent::Lock));
+        let (spent, lock) = (kind(part, spoken_of), part.thing.futex.filter(|_| part.spent == Spent::Lock));
         match groups.iter_mut().find(|group| group.spent == spent && group.lock == lock) {
             Some(group) => group.parts.push(part),
             None => groups.push(Group { spent, lock, parts: vec![part] }),

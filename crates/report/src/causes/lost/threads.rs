@@ -13,5 +13,8 @@ pub(super) fn thread_of<'a>(budget: &'a Budget, loss: &Loss) -> Option<&'a Threa
 
 /// Whether a loss is of this thread, or of its process.
 pub(super) fn is_of(loss: &Loss, thread: &ThreadBudget) -> bool {
+    if loss.tid != 0 {
+        return loss.tid == thread.tid;
+    }
     loss.subject == thread.thread || loss.subject == thread.process && thread.tid == thread.pid
 }
