@@ -205,7 +205,12 @@ mod tests {
             assert_ne!(set, before);
             guard.leave_in_force();
             let words = before.to_words().unwrap();
-            assert_eq!(ThreadState::from_words(&words).unwrap().restore(tid), []);
+            let left = ThreadState::from_words(&words).unwrap().restore(tid);
+            if condition == Condition::NICE && !punctual_testing::is_root() && !left.is_empty() {
+                // A plain user may raise a nice value, and not lower it again.
+                return assert!(left.iter().all(|left| left.needs == Need::EndOfProcess), "{left:?}");
+            }
+            assert_eq!(left, []);
             assert_eq!(read(), before);
             let Applied { guard, refused } = Conditions::new().with(value.clone()).allow_irreversible().apply_to(tid);
             assert_eq!((refused, read()), (Vec::new(), set));
