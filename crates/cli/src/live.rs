@@ -12,7 +12,7 @@ use punctual_report::{Document, Style};
 const FIRST: Duration = Duration::from_secs(3);
 /// Shortest time between two drawings.
 const BETWEEN: Duration = Duration::from_secs(1);
-/// A drawing takes at most one part in so many of the time.
+/// A drawing takes at most the time since the last one, divided by this.
 const SHARE: u32 = 20;
 /// Lines of a terminal that are left to the progress line and the prompt.
 const LEFT: usize = 2;

@@ -77,7 +77,7 @@ pub(super) trait Wait {
 pub(super) enum Slept {
     /// The time is up.
     Woke,
-    /// The timer expired, and so many times more before.
+    /// The timer expired, and this is how often it had expired before.
     Expired(u64),
     /// A signal ended the wait.
     Cut,

@@ -7,7 +7,7 @@ use super::sort::{healthy, share, spent};
 
 /// Fewer turns show no habit.
 const TURNS: u64 = 5;
-/// Turns of which one of so many is missed are on time.
+/// A thread is on time while it misses at most one turn in this number.
 const MISSED: u64 = 50;
 /// A thread that is late by less than this share of the run at its worst is on time.
 const LATE: f64 = 0.01;

@@ -271,7 +271,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// A time-out in ticks, or a slack that somebody set.
+/// A time-out in ticks, or a timer slack that was set.
 fn slept_longer(part: &TimePart) -> Option<Sort> {
     let each = part.ns / part.times.max(1);
     match &part.call {

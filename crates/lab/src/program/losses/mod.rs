@@ -21,9 +21,9 @@ use sort::{Found, share, spent};
 const SMALL: f64 = 0.01;
 /// Below this share no loss is listed.
 const LISTED: f64 = 0.001;
-/// A wait for others may be for want of work. It leads only where nothing that is against the program's will takes a third of it.
+/// A thread that waits for others may have no work. Such a wait leads only where nothing that is against the program's will takes a third of it.
 const RATHER_KEPT: u64 = 3;
-/// Other threads are named from this share of their time on, and at most so many.
+/// Other threads are named if they lost at least this share of their time, and at most [`MOST_OTHERS`] of them.
 const OTHERS: f64 = 0.05;
 const MOST_OTHERS: usize = 3;
 

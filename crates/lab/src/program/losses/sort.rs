@@ -12,7 +12,7 @@ pub(super) struct Found {
     pub(super) ns: u64,
     pub(super) times: u64,
     pub(super) place: LossPlace,
-    /// It may as well be for want of work.
+    /// The thread may have had no work.
     pub(super) may_be_idle: bool,
     /// The names that its parts have, with their time: the place is that of the most.
     pub(super) places: Vec<(LossPlace, u64)>,
@@ -32,7 +32,7 @@ impl Sort {
         Self { kind, place, may_be_idle: false }
     }
 
-    /// Perhaps for want of work.
+    /// The thread may have had no work.
     pub(super) const fn idle(kind: LossKind, place: LossPlace) -> Self {
         Self { kind, place, may_be_idle: true }
     }

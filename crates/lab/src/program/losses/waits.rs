@@ -18,7 +18,7 @@ const TICK: &str = "TIMER";
 /// A time-out of at most this much is of one tick, which is 10 ms at most.
 const ONE_TICK_NS: u64 = 11_000_000;
 
-/// The loss that this wait is; `None` where it may as well be for want of work.
+/// The loss that this wait is; `None` where the thread may have had no work.
 pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, meets: bool) -> Option<Sort> {
     let who = part.who.as_ref().filter(|who| who.tid != 0);
     match part.spent {
