@@ -58,7 +58,7 @@ fn source(document: &Document) -> Option<Section> {
     (!text.is_empty()).then(|| Section::default().with(Block::Paragraph(text)))
 }
 
-/// The first screen as text, in at most `rows` lines where possible ([`screen`]).
+/// The first screen as text, in at most `rows` lines where possible.
 #[must_use]
 pub fn head(document: &Document, style: &Style, rows: usize) -> String {
     screen::fitted(document, style, rows)
