@@ -20,6 +20,10 @@ pub(crate) const BUILT: [(&str, &str, &str); 3] = [
     ("punctual-mpi", "libpunctual_mpi.so", "lib/punctual/libpunctual_mpi.so"),
 ];
 
+/// What behaves as cyclictest. Its folder is none of PATH: the name belongs to the package rt-tests. It is no link: wheels have none.
+const CYCLICTEST: (&str, &str) =
+    ("lib/punctual/bin/cyclictest", "#!/bin/sh\nexec \"${0%/*}/../../../bin/punctual\" cyclictest \"$@\"\n");
+
 /// The paths of all files below the prefix, one a line.
 const LIST: &str = "lib/punctual/installed";
 
@@ -104,6 +108,7 @@ pub(crate) fn items(release: &Path) -> anyhow::Result<Vec<Item>> {
     let mut items: Vec<Item> = built.collect::<anyhow::Result<_>>()?;
     let text = |(path, text): (PathBuf, String)| Item { path, bytes: text.into(), mode: 0o644 };
     items.extend(manual::installed()?.into_iter().map(text));
+    items.push(Item { path: CYCLICTEST.0.into(), bytes: CYCLICTEST.1.into(), mode: 0o755 });
     Ok(items)
 }
 
@@ -186,6 +191,15 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+
+    #[test]
+    fn the_script_named_cyclictest_calls_the_command_beside_it() {
+        let prefix = tempfile::tempdir().unwrap();
+        put(prefix.path(), &Item { path: CYCLICTEST.0.into(), bytes: CYCLICTEST.1.into(), mode: 0o755 }).unwrap();
+        put(prefix.path(), &item("bin/punctual", "#!/bin/sh\nprintf '%s,' \"$@\"\n")).unwrap();
+        let said = std::process::Command::new(prefix.path().join(CYCLICTEST.0)).args(["-h 3500", "", "-q"]).output();
+        assert_eq!(String::from_utf8(said.unwrap().stdout).unwrap(), "cyclictest,-h 3500,,-q,");
+    }
 
     fn item(path: &str, text: &str) -> Item {
         Item { path: path.into(), bytes: text.into(), mode: 0o755 }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,17 +17,12 @@ use crate::tools;
 const CONTROL: &str = include_str!("control");
 const COPYRIGHT: &str = include_str!("copyright");
 
-/// The folder of a link that makes the command behave as cyclictest. It is no folder of PATH: the name belongs to the package rt-tests.
-const LINKS: &str = "lib/punctual/bin";
-
 /// Makes it. Its libraries are in a folder of their own, so ldconfig(8) has nothing to do.
 pub(super) fn package(folder: &Path, release: &Release) -> anyhow::Result<PathBuf> {
     let staged = tempfile::tempdir_in(folder)?;
     let root = staged.path();
     let usr = root.join("usr");
     release.items.iter().try_for_each(|item| install::put(&usr, &placed(item)?))?;
-    fs::create_dir_all(usr.join(LINKS))?;
-    symlink("../../../bin/punctual", usr.join(LINKS).join("cyclictest"))?;
     let document = |name: &str, bytes| Item { path: Path::new("share/doc/punctual").join(name), bytes, mode: 0o644 };
     let changes = fs::read(tools::root().join("CHANGELOG.md"))?;
     install::put(&usr, &document("NEWS.gz", gzip(&changes)?))?;

@@ -1,9 +1,9 @@
 //! `punctual cyclic`: cyclictest's job. In the form of cyclictest, its command lines do here what they do there. In the native form,
 //! it measures every CPU and keeps a run.
 //!
-//! Under the name `cyclictest` every line has the form of cyclictest. After `punctual cyclic`, a line has it as soon as one option is
-//! cyclictest's alone: a letter (`-p`), a long name that the native form does not have (`--smp`, `--thr=2`), or a value that the native
-//! form does not take (`--duration=60`, `--policy=fifo`).
+//! Under the name `cyclictest`, and after `punctual cyclictest`, every line has the form of cyclictest. After `punctual cyclic`, a line
+//! has it as soon as one option is cyclictest's alone: a letter (`-p`), a long name that the native form does not have (`--smp`,
+//! `--thr=2`), or a value that the native form does not take (`--duration=60`, `--policy=fifo`).
 
 mod clock;
 mod cpus;
@@ -37,6 +37,7 @@ pub(crate) fn as_cyclictest(words: impl IntoIterator<Item = OsString>) -> Option
         return Some(dropin::perform(&words, arguments));
     }
     match arguments.split_first() {
+        Some((command, _)) if command == LINK => Some(dropin::perform(arguments, &arguments[1..])),
         Some((command, arguments)) if command == "cyclic" && is_cyclictest(arguments) => {
             Some(dropin::perform(&words, arguments))
         }

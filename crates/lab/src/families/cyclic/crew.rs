@@ -4,9 +4,8 @@
 //! whose conditions are refused still cycles: the caller decides what that means. A thread without its timer or its SMI
 //! counter does not.
 
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -102,11 +101,24 @@ struct Ready {
 struct Starter {
     start: Start,
     clock: Clock,
-    met: [Barrier; 2],
-    at_ns: AtomicI64,
+    meeting: Mutex<Meeting>,
+    met: Condvar,
+}
+
+/// Threads that wait for each other.
+#[derive(Default)]
+struct Meeting {
+    expected: usize,
+    came: usize,
+    /// When the last one came.
+    at_ns: Option<i64>,
 }
 
 impl Starter {
+    fn new(start: Start, clock: Clock, expected: usize) -> Self {
+        Self { start, clock, meeting: Mutex::new(Meeting { expected, ..Meeting::default() }), met: Condvar::new() }
+    }
+
     /// When the first interval of this thread begins.
     fn began_ns(&self, thread: usize) -> i64 {
         let later_ns = match self.start {
@@ -114,13 +126,31 @@ impl Starter {
             Start::Together(ns) => ns.saturating_mul(thread as i64),
             Start::FullSecond(ns) => ns,
         };
-        if self.met[0].wait().is_leader() {
-            let now_ns = now_ns(self.clock);
-            let at_ns = if matches!(self.start, Start::FullSecond(_)) { full_second_after(now_ns) } else { now_ns };
-            self.at_ns.store(at_ns, Ordering::Release);
+        let mut meeting = self.meeting.lock().unwrap_or_else(PoisonError::into_inner);
+        meeting.came += 1;
+        self.open_if_all(&mut meeting);
+        loop {
+            match meeting.at_ns {
+                Some(at_ns) => return at_ns.saturating_add(later_ns),
+                None => meeting = self.met.wait(meeting).unwrap_or_else(PoisonError::into_inner),
+            }
         }
-        self.met[1].wait();
-        self.at_ns.load(Ordering::Acquire).saturating_add(later_ns)
+    }
+
+    /// No more threads than these come.
+    fn expect(&self, threads: usize) {
+        let mut meeting = self.meeting.lock().unwrap_or_else(PoisonError::into_inner);
+        meeting.expected = threads;
+        self.open_if_all(&mut meeting);
+    }
+
+    fn open_if_all(&self, meeting: &mut Meeting) {
+        if meeting.came >= meeting.expected && meeting.at_ns.is_none() {
+            let now_ns = now_ns(self.clock);
+            let is_full = matches!(self.start, Start::FullSecond(_));
+            meeting.at_ns = Some(if is_full { full_second_after(now_ns) } else { now_ns });
+            self.met.notify_all();
+        }
     }
 }
 
@@ -142,25 +172,29 @@ impl Crew {
         let bell = Arc::new(bell);
         let smi = members.iter().any(|member| member.smis_of.is_some());
         let gauges: Vec<_> = members.iter().map(|_| Arc::new(Gauge::new(keep, smi))).collect();
-        let met = [Barrier::new(members.len()), Barrier::new(members.len())];
-        let starter = Arc::new(Starter { start, clock, met, at_ns: AtomicI64::new(0) });
+        let starter = Arc::new(Starter::new(start, clock, members.len()));
         let (ready, told) = channel();
-        let mut threads = Vec::new();
+        let (mut threads, mut failed) = (Vec::new(), None);
         for (thread, member) in members.into_iter().enumerate() {
-            let (gauge, bell, starter, ready) = (gauges[thread].clone(), bell.clone(), starter.clone(), ready.clone());
+            let (gauge, ready) = (gauges[thread].clone(), ready.clone());
+            let (shared, met) = (Arc::clone(&bell), Arc::clone(&starter));
             let builder = std::thread::Builder::new().name(format!("cyclic/{thread}")).stack_size(STACK);
-            let cycles = move || cycle(thread, &member, (clock, waiting, limits), (&gauge, &bell, &starter, ready));
+            let cycles = move || cycle(thread, &member, (clock, waiting, limits), (&gauge, &shared, &met, ready));
             match builder.spawn(cycles) {
                 Ok(handle) => threads.push(handle),
-                // The others wait for it at the start, and end with the process.
-                Err(error) => return Err(NotStarted { thread, why: format!("pthread_create: {error}") }),
+                Err(error) => {
+                    failed = Some((thread, format!("pthread_create: {error}")));
+                    bell.ring();
+                    starter.expect(thread);
+                    break;
+                }
             }
         }
         drop(ready);
         let mut crew = Self { bell, gauges, threads, interrupters: Vec::new(), refused: Vec::new(), smi };
         let mut all: Vec<Ready> = told.iter().take(crew.threads.len()).collect();
         all.sort_by_key(|ready| ready.thread);
-        let failed = all.iter_mut().find_map(|ready| Some((ready.thread, ready.failed.take()?)));
+        let failed = failed.or_else(|| all.iter_mut().find_map(|ready| Some((ready.thread, ready.failed.take()?))));
         for ready in all {
             crew.interrupters.push(ready.interrupter);
             crew.refused.push(ready.refused);
@@ -310,6 +344,25 @@ mod tests {
         let mut crew = Crew::start(long).unwrap();
         assert!(crew.end()[0].is_some());
         assert_eq!((crew.gauges()[0].cycles(), crew.bell().ended()), (0, 1));
+    }
+
+    /// The limit is of a user, and root has none.
+    #[test]
+    fn a_thread_that_cannot_be_started_leaves_none_behind() {
+        let name = "families::cyclic::crew::tests::a_thread_that_cannot_be_started_leaves_none_behind";
+        if !punctual_testing::as_plain_user(name) {
+            return;
+        }
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let tasks = || std::fs::read_dir("/proc/self/task").unwrap().count();
+        let before = tasks();
+        setrlimit(Resource::Nproc, Rlimit { current: Some(100), ..getrlimit(Resource::Nproc) }).unwrap();
+        for start in [Start::Ready, Start::Together(0), Start::FullSecond(0)] {
+            let many = orders(200, Waiting::Deadline, start, Limits { cycles: None, ..LIMITS });
+            let refused = Crew::start(Orders { keep: Keep::default(), ..many }).unwrap_err();
+            assert!(refused.thread > 0 && refused.why.starts_with("pthread_create: "), "{refused}");
+            assert_eq!(tasks(), before, "{start:?}");
+        }
     }
 
     #[test]
