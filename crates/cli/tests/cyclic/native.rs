@@ -2,7 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-use punctual_record::Run;
+use punctual_record::{Notice, Run};
+use punctual_testing::{Lack, as_plain_user, is_root, lacks};
 
 use crate::support::{Left, run};
 
@@ -40,6 +41,64 @@ fn a_limit_that_is_exceeded_is_status_3() {
     assert!(left.stdout.starts_with("FAIL: max of cpu"), "{}", left.stdout);
     assert!(left.stdout.contains("an idle machine says little"), "{}", left.stdout);
     assert!(left.stdout.lines().count() <= 24, "one screen: {}", left.stdout);
+}
+
+/// Events of spikes only: an interval that a loaded CPU exceeds now and then.
+#[test]
+fn wake_ups_have_causes_and_spikes_their_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let [trace, record] = ["trace", "record"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
+    let spikes = ["--break", "80us", "--trace", &trace, "--json", &record];
+    let base = ["--duration", "2s", "--policy", "other", "--load", "cpu", "--no-keep"];
+    let left = punctual(&[&base[..], &spikes].concat());
+    if !is_root() || left.stderr.contains("not written, because the kernel's events are refused") {
+        return lacks(Lack::Events);
+    }
+    assert_eq!(left.code, Some(0), "{}", left.stderr);
+    let mut run = Run::from_json(&std::fs::read(&record).unwrap()[..]).unwrap();
+    let causes = run.causes.as_mut().unwrap();
+    assert_eq!(causes.calls.len(), run.series.len(), "one call of each CPU");
+    for call in &causes.calls {
+        assert!(
+            call.call.contains("nanosleep") && call.late.count * 10 > call.blocked * 9,
+            "{} {:?}",
+            call.blocked,
+            call.late
+        );
+        let parts: u64 = call.causes.iter().map(|one| one.time.total_ns).sum();
+        assert_eq!(parts, call.late.total_ns, "nothing is left over");
+    }
+    let events: serde_json::Value = serde_json::from_slice(&std::fs::read(&trace).unwrap()).unwrap();
+    assert!(events.to_string().contains("cyclic/0"));
+    let full = |run: &Run| {
+        std::fs::write(&record, serde_json::to_string(run).unwrap()).unwrap();
+        let mut report = Command::new(env!("CARGO_BIN_EXE_punctual"));
+        report.args(["report", &record]);
+        super::support::run(report).stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(full(&run).contains("each cause at its worst, added, takes"));
+    // Without the latest wake-up no cause is claimed.
+    run.causes.as_mut().unwrap().worst.clear();
+    let text = full(&run);
+    assert!(text.contains("The kernel's events do not show why.") && !text.contains("of that went to"), "{text}");
+    run.causes = None;
+    let text = full(&run);
+    assert!(!text.contains("events do not show why") && !text.contains("at its worst"), "{text}");
+}
+
+#[test]
+fn a_plain_user_measures_without_causes_and_hears_why() {
+    if !as_plain_user("native::a_plain_user_measures_without_causes_and_hears_why") {
+        return;
+    }
+    let left = punctual(&["--duration", "1s", "--json", "-", "--no-keep"]);
+    assert_eq!(left.code, Some(0), "{}", left.stderr);
+    let run = Run::from_json(left.stdout.as_bytes()).unwrap();
+    let unseen = |notice: &Notice| matches!(notice, Notice::Unseen(unseen) if unseen.remedy.is_some());
+    assert!(run.causes.is_none() && run.notices.iter().any(unseen), "{:?}", run.notices);
+    let without = punctual(&["--duration", "1s", "--json", "-", "--no-keep", "--no-causes"]);
+    let run = Run::from_json(without.stdout.as_bytes()).unwrap();
+    assert!(run.causes.is_none() && !run.notices.iter().any(unseen), "{:?}", run.notices);
 }
 
 #[test]

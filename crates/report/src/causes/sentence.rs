@@ -14,6 +14,10 @@ const THROUGHOUT: f64 = 0.9;
 /// The sentences; none where the run does not say why.
 pub(crate) fn sentences(run: &Run) -> Vec<String> {
     let Some(causes) = &run.causes else { return Vec::new() };
+    // It speaks of single wake-ups, not of means.
+    if run.subcommand == "cyclic" {
+        return Vec::new();
+    }
     if let Some((budget, losses)) = lost::judged(causes) {
         return lost::sentences(budget, losses);
     }

@@ -1,8 +1,11 @@
 //! Threads that wake up at regular intervals: how late, CPU by CPU, and how many wake-ups were overslept.
 
-use punctual_record::experiment::cyclic::{Metrics, Parameters};
-use punctual_record::{Distribution, Experiment, Run, Series};
+use std::collections::BTreeMap;
 
+use punctual_record::experiment::cyclic::{Metrics, Parameters};
+use punctual_record::{CallCauses, Distribution, Experiment, LateWake, Run, Series};
+
+use crate::causes;
 use crate::document::{Block, Columns, Note, Section, Table};
 use crate::evidence::tail;
 use crate::format::naming::under;
@@ -15,7 +18,7 @@ type Cyclic<'a> = Measured<'a, Parameters, Metrics>;
 
 pub(super) const FAMILY: Family = Family { answer, ..Family::without_answer("cyclic", sections) };
 
-fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
+fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let all = measured(series, Experiment::cyclic);
     let Some(first) = all.first() else { return Vec::new() };
     let load = first.parameters.load.as_ref().map_or_else(|| "no load".to_owned(), |load| format!("load: {load}"));
@@ -36,8 +39,52 @@ fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
         "missed: wake-ups that were due while the thread had not come back from an earlier one. They are no part of the percentiles.",
     )];
     notes.extend(longer(&all).map(Note::always));
+    notes.extend(all.iter().filter_map(|thread| composed(run, thread)).map(Note::always));
     notes.extend(absent_note(series.iter().copied()));
     vec![Section::new(heading).with(Block::Table(table)).with(Block::Legend(notes))]
+}
+
+/// What the causes add up to if each comes at its worst in one wake-up, beside the worst that was seen.
+fn composed(run: &Run, thread: &Cyclic<'_>) -> Option<String> {
+    let call = causes_of(run, thread)?;
+    let mut worst = BTreeMap::new();
+    for one in &call.causes {
+        let most = worst.entry((one.part, one.cause)).or_insert(0);
+        *most = one.time.max_ns.max(*most);
+    }
+    let sum = worst.values().fold(0u64, |sum, ns| sum.saturating_add(*ns));
+    let [sum, seen] = [sum, call.late.max_ns].map(|ns| units::duration(i64::try_from(ns).unwrap_or(i64::MAX)));
+    let cpu = thread.subject.trim_start_matches("cpu");
+    Some(format!("CPU {cpu}: each cause at its worst, added, takes {sum}. The worst wake-up that was cut took {seen}."))
+}
+
+/// The causes of the waits of a thread.
+fn causes_of<'r>(run: &'r Run, thread: &Cyclic<'_>) -> Option<&'r CallCauses> {
+    let calls = &run.causes.as_ref()?.calls;
+    calls.iter().find(|call| is_of(&call.thread, thread)).filter(|call| call.late.count > 0)
+}
+
+/// Whether a thread of this name made the series.
+fn is_of(name: &str, thread: &Cyclic<'_>) -> bool {
+    name.strip_prefix("cyclic/").is_some_and(|number| thread.subject.strip_prefix("cpu") == Some(number))
+}
+
+/// The events and the clock of the thread agree on a wake-up to this: the way from the kernel to the reading of the clock.
+const AGREE_NS: i64 = 20_000;
+
+/// The cause that took most of the latest wake-up of a thread, and how much; `None`: it was not cut.
+fn of_the_latest(run: &Run, thread: &Cyclic<'_>) -> Option<(String, u64)> {
+    let max = thread.summary.max?;
+    let agrees = |wake: &&LateWake| {
+        is_of(&wake.thread, thread) && (max - i64::try_from(wake.late_ns).unwrap_or(i64::MAX)).abs() <= AGREE_NS
+    };
+    let wake = run.causes.as_ref()?.worst.iter().find(agrees)?;
+    let mut lost: BTreeMap<String, u64> = BTreeMap::new();
+    for part in &wake.parts {
+        let label = causes::label(part.cause, part.culprit.as_deref(), run.host.hypervisor.is_some());
+        *lost.entry(label).or_default() += part.ns;
+    }
+    lost.into_iter().max_by_key(|(_, ns)| *ns)
 }
 
 /// A longer run, in terms of the one that was measured.
@@ -65,7 +112,7 @@ fn longer(all: &[Cyclic<'_>]) -> Option<String> {
 }
 
 /// The worst wake-up, what was missed, and what an idle machine does not show.
-fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let all = measured(series, Experiment::cyclic);
     let Some(worst) = all.iter().max_by_key(|thread| thread.summary.max) else { return Answer::default() };
     let Some(max) = worst.summary.max else { return Answer::default() };
@@ -75,6 +122,12 @@ fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let late = spoken::duration(max);
     let mut sentences =
         vec![format!("The latest of {} came {late} late, on CPU {cpu}.", units::many(count, "wake-up"))];
+    if let Some((cause, ns)) = of_the_latest(run, worst) {
+        let ns = spoken::duration(i64::try_from(ns).unwrap_or(i64::MAX));
+        sentences.push(format!("{ns} of that went to {cause}."));
+    } else if run.causes.is_some() {
+        sentences.push("The kernel's events do not show why.".to_owned());
+    }
     sentences.push(match missed {
         0 => "None was missed.".to_owned(),
         missed => format!("{} more were missed.", units::count(missed)),
@@ -84,11 +137,13 @@ fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
             "Nothing was added to the load of the machine: an idle machine says little of its worst case. --load adds some.".to_owned(),
         );
     }
-    Answer { table: Some(first_figures(&all)), ..Answer::of(sentences) }
+    Answer { table: Some(first_figures(run, &all)), ..Answer::of(sentences) }
 }
 
 /// The figures of the first screen: a row for each CPU.
-fn first_figures(all: &[Cyclic<'_>]) -> Table {
+fn first_figures(run: &Run, all: &[Cyclic<'_>]) -> Table {
+    let latest = |thread: &Cyclic<'_>| of_the_latest(run, thread).map_or("-".to_owned(), |(cause, _)| cause);
+    let most = if run.causes.is_some() { ALWAYS } else { 0 };
     Columns::new()
         .left("CPU", ALWAYS, |thread: &Cyclic<'_>| thread.subject.trim_start_matches("cpu").to_owned())
         .count("wake-ups", 40, |thread| Some(thread.summary.count))
@@ -97,5 +152,6 @@ fn first_figures(all: &[Cyclic<'_>]) -> Table {
         .ns("p99", ALWAYS, |thread| thread.summary.p99)
         .ns("p99.9", 60, |thread| thread.summary.p999)
         .ns("max", ALWAYS, |thread| thread.summary.max)
+        .left("max lost to", most, latest)
         .of(all)
 }

@@ -65,7 +65,7 @@ fn is_cyclictest(arguments: &[String]) -> bool {
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
         let value = value.or_else(|| words.peek().map(|next| next.as_str())).unwrap_or_default();
         let theirs = match name {
-            "duration" => value.ends_with(|c: char| c.is_ascii_digit() || c == 'd'),
+            "duration" | "break" => value.ends_with(|c: char| c.is_ascii_digit() || c == 'd'),
             "policy" => ["fifo", "rr", "normal"].contains(&value),
             name => !has(name) && find_long(&[names::TODAY, names::OLD], name).is_ok(),
         };
@@ -90,6 +90,7 @@ mod tests {
             "--thr=2",
             "--duration=60",
             "--duration 60",
+            "--break 100",
             "--policy fifo",
             "--notrace",
             "--ver",
@@ -99,6 +100,7 @@ mod tests {
         for line in [
             "",
             "--duration 8h",
+            "--break 100us",
             "--every 200us --load cpu",
             "--policy fifo:80",
             "--json -",

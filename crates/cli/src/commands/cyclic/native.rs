@@ -14,6 +14,7 @@ use crate::commands::cpu_lock;
 use crate::commands::measure::measure;
 use crate::commands::perform::{Perform, Planned};
 use crate::exit::Exit;
+use crate::output::Target;
 use crate::refusal::BadUsage;
 
 /// Options of `cyclic`.
@@ -28,6 +29,15 @@ pub(crate) struct CyclicArgs {
     /// Load beside the threads: cpu, memory, io, fork, timers, network, 'stress-ng ARGS'
     #[arg(long, value_name = "LOAD", value_delimiter = ',')]
     pub(crate) load: Vec<Load>,
+    /// Do not look for the causes of late wake-ups, which the kernel's events show
+    #[arg(long, conflicts_with_all = ["trace", "break_above"])]
+    pub(crate) no_causes: bool,
+    /// Write the kernel's events to a file for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<Target>,
+    /// Keep only the events around wake-ups later than this in the trace, and go on
+    #[arg(long = "break", value_name = "DUR", value_parser = values::positive_duration, requires = "trace")]
+    pub(crate) break_above: Option<Duration>,
     #[command(flatten)]
     pub(crate) conditions: ConditionArgs,
     #[command(flatten)]
@@ -62,10 +72,13 @@ impl Perform for CyclicArgs {
             interval: self.every,
             duration: self.duration,
             loads: self.load.clone(),
+            causes: !self.no_causes,
+            spikes_above: self.break_above,
         };
         let plan = Plan::new(request).map_err(BadUsage::from)?;
         let cpus: CpuSet = cpu_lock::cpus(self.conditions.cpus().as_ref());
-        measure(cyclic::EXPERIMENT, &self.output, &cpus, |session| cyclic::run(plan, session).context("cyclic"))
+        let output = OutputArgs { trace: self.trace.clone(), ..self.output.clone() };
+        measure(cyclic::EXPERIMENT, &output, &cpus, |session| cyclic::run(plan, session).context("cyclic"))
     }
 
     fn lists_conditions(&self) -> bool {

@@ -178,7 +178,10 @@ impl Crew {
         for (thread, member) in members.into_iter().enumerate() {
             let (gauge, ready) = (gauges[thread].clone(), ready.clone());
             let (shared, met) = (Arc::clone(&bell), Arc::clone(&starter));
-            let builder = std::thread::Builder::new().name(format!("cyclic/{thread}")).stack_size(STACK);
+            // Causes are told apart by the names of threads.
+            let cpu = member.conditions.get_cpus().filter(|cpus| cpus.len() == 1);
+            let number = cpu.and_then(|cpus| cpus.iter().next()).unwrap_or(thread);
+            let builder = std::thread::Builder::new().name(format!("cyclic/{number}")).stack_size(STACK);
             let cycles = move || cycle(thread, &member, (clock, waiting, limits), (&gauge, &shared, &met, ready));
             match builder.spawn(cycles) {
                 Ok(handle) => threads.push(handle),

@@ -7,20 +7,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::conditions::{Applied, Conditions, Refused};
+use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::{self as linux, sleep};
 use punctual_record::experiment::cyclic::{Metrics, Parameters};
-use punctual_record::{About, Experiment, Notice, Quantity, Recorder, SeriesId, Typed, Usage};
+use punctual_record::{About, Causes, Experiment, Notice, Quantity, Recorder, SeriesId, Typed, Unseen, Usage};
 
-use super::bell::Bell;
+use super::bell::{Bell, Spikes};
 use super::crew::{Crew, Member, Orders, Start};
 use super::gauge::Keep;
 use super::load::Loads;
+use super::lookout::Lookout;
 use super::plan::Plan;
 use super::stretch::Stretches;
 use super::turn::{Limits, Unit, Waiting};
 use crate::frame::stage::Stage;
-use crate::frame::{Error, Place, Progress, Session, Unavailable, condition_set};
+use crate::frame::{Error, Place, Progress, Session, Tracer, Unavailable, condition_set};
 
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = Experiment::CYCLIC;
@@ -30,8 +31,12 @@ const ROUNDS: u32 = 10;
 const LONGEST_ROUND: Duration = Duration::from_secs(3600);
 /// From one look at the figures to the next.
 const LOOK: Duration = Duration::from_millis(250);
-/// Time for the conditions, the load and the end.
-const AROUND: Duration = Duration::from_secs(2);
+/// Time for the conditions, the load, the kernel's events and the end.
+const AROUND: Duration = Duration::from_secs(4);
+/// A shorter run is watched all the time: what watching adds is not found out.
+const LONG: Duration = Duration::from_secs(4);
+/// Spikes that are remembered.
+const SPIKES: usize = 1024;
 
 /// What the threads saw.
 #[derive(Debug, Default)]
@@ -40,6 +45,8 @@ struct Seen {
     usage: Vec<Option<Usage>>,
     refused: Vec<Refused>,
     left: Vec<Notice>,
+    causes: Option<Causes>,
+    unseen: Vec<Unseen>,
 }
 
 /// Runs the plan and enters its series in the session.
@@ -52,7 +59,9 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let asked = plan.of_threads.clone().over(&plan.of_all);
     let (performed, begin_ns) = (Arc::clone(&plan), now_ns(Clock::Monotonic));
     let started_ns = session.time_of(begin_ns);
-    let seen = session.perform(place, move |stage| perform(&performed, stage, (begin_ns, started_ns)))?;
+    let tracer = session.take_tracer();
+    let perform = move |stage: &Stage| perform(&performed, stage, (begin_ns, started_ns), tracer);
+    let seen = session.perform(place, perform)?;
     let seen = seen.transpose()?.unwrap_or_default();
     let held = seen.refused.iter().fold(asked.clone(), |held, refused| held.without(refused.condition));
     let set = condition_set(&asked, &held, &seen.refused);
@@ -75,16 +84,20 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
             session.add_series(stretches.tally.to_series(id));
         }
     }
+    seen.causes.into_iter().for_each(|causes| session.set_causes(causes));
+    seen.unseen.into_iter().for_each(|unseen| session.notice(Notice::Unseen(unseen)));
     unmet.map_or(Ok(()), |refusal| Err(Error::Refused(refusal)))
 }
 
-fn perform(plan: &Plan, stage: &Stage, (begin_ns, started_ns): (i64, u64)) -> Result<Seen, Error> {
+fn perform(plan: &Plan, stage: &Stage, times: (i64, u64), tracer: Option<Box<dyn Tracer>>) -> Result<Seen, Error> {
     stage.announce(plan.duration + AROUND);
     let Applied { guard, refused } = plan.of_all.clone().allow_irreversible().apply();
     let mut seen = Seen { refused, ..Seen::default() };
     let notes = guard.notes().iter().map(|text| Notice::Other { text: text.clone() });
     seen.left.extend(notes);
     let loads = Loads::start(&plan.loads, plan.cpus.len()).map_err(Unavailable::because)?;
+    let mut lookout =
+        if plan.causes { Lookout::open(tracer, plan.spikes_above_ns.is_some()) } else { Lookout::closed() };
     let mut crew = Crew::start(orders(plan)).map_err(|error| Unavailable::because(error.to_string()))?;
     for refused in crew.refused().iter().flatten() {
         if !seen.refused.iter().any(|known| known.condition == refused.condition) {
@@ -92,7 +105,12 @@ fn perform(plan: &Plan, stage: &Stage, (begin_ns, started_ns): (i64, u64)) -> Re
         }
     }
     seen.stretches = crew.gauges().iter().map(Stretches::new).collect();
-    watch(plan, stage, &mut seen.stretches, (begin_ns, started_ns), &mut crew, &mut seen.usage);
+    lookout.begin(&crew);
+    if plan.duration >= LONG {
+        lookout.compare(&crew);
+    }
+    seen.usage = watch(plan, stage, &mut seen.stretches, times, (&mut crew, &mut lookout));
+    (seen.causes, seen.unseen) = lookout.end(crew.bell().spikes());
     drop(loads);
     seen.left.extend(guard.restore().iter().map(crate::frame::settings::not_restored));
     Ok(seen)
@@ -117,7 +135,7 @@ fn orders(plan: &Plan) -> Orders {
             break_above: None,
         },
         keep: Keep { spread: true, ..Keep::default() },
-        bell: Bell::default(),
+        bell: Bell::with(plan.spikes_above_ns.map(|above| Spikes::new(above, SPIKES)), None),
     }
 }
 
@@ -127,15 +145,14 @@ fn watch(
     stage: &Stage,
     stretches: &mut [Stretches],
     (begin_ns, started_ns): (i64, u64),
-    crew: &mut Crew,
-    usage: &mut Vec<Option<Usage>>,
-) {
+    (crew, lookout): (&mut Crew, &mut Lookout),
+) -> Vec<Option<Usage>> {
     let mut recorder = Recorder::new();
     let each = (plan.duration / ROUNDS).min(LONGEST_ROUND);
     let elapsed = || Duration::from_nanos((now_ns(Clock::Monotonic) - begin_ns).unsigned_abs());
     let (mut round, mut since) = (0, Duration::ZERO);
     while !crew.bell().rung() {
-        let _ = sleep::nanosleep(LOOK.min(each).as_nanos() as i64);
+        lookout.look(LOOK.min(each), crew.bell().spikes());
         let now = elapsed();
         if now - since >= each && now + each / 2 < plan.duration {
             let at = (round, started_ns + since.as_nanos() as u64);
@@ -146,11 +163,12 @@ fn watch(
             break;
         }
     }
-    *usage = crew.end();
+    let usage = crew.end();
     let at = (round, started_ns + since.as_nanos() as u64);
     for (one, used) in stretches.iter_mut().zip(usage.iter()) {
         one.enter(at, &mut recorder, used.unwrap_or_default());
     }
+    usage
 }
 
 /// The figures so far: the CPU whose latest wake-up was the latest.

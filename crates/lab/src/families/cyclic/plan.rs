@@ -29,6 +29,10 @@ pub struct Request {
     pub duration: Duration,
     /// What the machine does meanwhile.
     pub loads: Vec<Load>,
+    /// Whether each late wake-up is cut into causes.
+    pub causes: bool,
+    /// Of wake-ups later than this, the events go to the trace, and of no other.
+    pub spikes_above: Option<Duration>,
 }
 
 /// A validated request.
@@ -42,6 +46,8 @@ pub struct Plan {
     pub(super) interval_ns: i64,
     pub(super) duration: Duration,
     pub(super) loads: Vec<Load>,
+    pub(super) causes: bool,
+    pub(super) spikes_above_ns: Option<i64>,
 }
 
 impl Plan {
@@ -75,6 +81,8 @@ impl Plan {
             interval_ns: i64::try_from(asked.interval.as_nanos()).unwrap_or(i64::MAX),
             duration: asked.duration,
             loads: asked.loads,
+            causes: asked.causes,
+            spikes_above_ns: asked.spikes_above.and_then(|above| i64::try_from(above.as_nanos()).ok()),
         })
     }
 
@@ -108,7 +116,15 @@ mod tests {
 
     fn request() -> Request {
         let (interval, duration) = (Duration::from_millis(1), Duration::from_secs(1));
-        Request { conditions: Conditions::new(), require: false, interval, duration, loads: Vec::new() }
+        Request {
+            conditions: Conditions::new(),
+            require: false,
+            interval,
+            duration,
+            loads: Vec::new(),
+            causes: true,
+            spikes_above: None,
+        }
     }
 
     #[test]
