@@ -5,7 +5,7 @@
 //! release binary. `aa` shows the error rates of
 //! `punctual compare`. `vm` runs a command under a Debian kernel in QEMU. `install` builds and installs everything that belongs to the
 //! command, `dist` makes the files of a release. `culprits` scores `punctual why` on programs with one known ailment each. `fuzz` runs
-//! the tests of every parser with a million malformed inputs. `mutants` counts the small defects that the tests find.
+//! the tests of every parser with a million malformed inputs. `consumers` runs programs that read cyclictest. `mutants` counts the small defects that the tests find.
 #![forbid(unsafe_code)]
 
 mod aa;
@@ -21,8 +21,10 @@ mod schema;
 mod tools;
 mod vm;
 
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
+use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -64,6 +66,13 @@ enum Chore {
     Aa(aa::AaArgs),
     /// Score `punctual why` on programs with one known ailment each: culprits/culprits.py
     Culprits(culprits::CulpritsArgs),
+    /// Run programs that read cyclictest on what `punctual` prints: peers/consumers.py; as root, some seconds
+    Consumers {
+        /// The folder with clones of their repositories
+        dir: PathBuf,
+        /// The command, instead of a release build
+        command: Option<PathBuf>,
+    },
     /// Run the tests of every parser with many malformed inputs; a panic, a hang or too much memory is a failure
     Fuzz(fuzz::FuzzArgs),
     /// Make the files of a release in target/dist: Debian packages, tarballs, wheels, static commands, SHA256SUMS
@@ -85,6 +94,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Budget => budget::run(),
         Chore::Aa(args) => aa::run(&args),
         Chore::Culprits(args) => culprits::run(&args),
+        Chore::Consumers { dir, command } => consumers(&dir, command),
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Dist(args) => dist::run(&args),
         Chore::Install(args) => install::run(&args),
@@ -92,4 +102,14 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Vm(args) => return vm::run(&args).map(ExitCode::from),
     }
     .map(|()| ExitCode::SUCCESS)
+}
+
+/// The script prints the verdicts.
+fn consumers(dir: &Path, command: Option<PathBuf>) -> anyhow::Result<()> {
+    let script = tools::root().join("peers/consumers.py");
+    let mut run = Command::new(&script);
+    run.arg(dir).arg(command.map_or_else(tools::punctual, Ok)?);
+    let status = run.status().with_context(|| format!("starting {}", script.display()))?;
+    ensure!(status.success(), "a consumer does not read it");
+    Ok(())
 }
