@@ -102,6 +102,38 @@ fn a_plain_user_measures_without_causes_and_hears_why() {
 }
 
 #[test]
+fn a_killed_run_is_found_again_and_a_finished_one_leaves_nothing() {
+    let state = tempfile::tempdir().unwrap();
+    let cyclic = |duration: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+        command.args(["cyclic", "--duration", duration, "--policy", "other"]).stdin(Stdio::null());
+        command.env("PUNCTUAL_LOCK_NAMESPACE", "").env("XDG_STATE_HOME", state.path());
+        command
+    };
+    let mut killed = cyclic("1h").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let file = state.path().join(format!("punctual/cyclic-{}.json", killed.id()));
+    // Each time the file is there it is whole.
+    let count = |run: &Run| run.series.iter().map(|series| series.summary.count).sum::<u64>();
+    let read = || Run::from_json(&std::fs::read(&file).ok()?[..]).ok();
+    let first = punctual_testing::eventually("the run so far", read);
+    let later = punctual_testing::eventually("a later one", || read().filter(|run| count(run) > count(&first)));
+    assert!(!later.complete && later.series.len() == first.series.len());
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let next = run(cyclic("1s"));
+    assert!(next.stderr.contains("note: a run that was killed is in "), "{}", next.stderr);
+    let names = || {
+        state.path().join("punctual").read_dir().unwrap().map(|file| file.unwrap().file_name().into_string().unwrap())
+    };
+    let found = names().find(|name| name.starts_with("unwritten-")).expect("it has a name that stays");
+    let mut report = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    report.arg("report").arg(state.path().join("punctual").join(found));
+    assert!(run(report).stdout.contains("The run is incomplete."));
+    assert!(names().all(|name| !name.starts_with("cyclic-")), "{:?}", names().collect::<Vec<_>>());
+    assert!(!run(cyclic("1s")).stderr.contains("killed"), "it is named once");
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused() {
     let refused = |arguments: &[&str]| {
         let left = punctual(arguments);

@@ -143,15 +143,13 @@ fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
 /// The figures of the first screen: a row for each CPU.
 fn first_figures(run: &Run, all: &[Cyclic<'_>]) -> Table {
     let latest = |thread: &Cyclic<'_>| of_the_latest(run, thread).map_or("-".to_owned(), |(cause, _)| cause);
-    let most = if run.causes.is_some() { ALWAYS } else { 0 };
-    Columns::new()
+    let columns = Columns::new()
         .left("CPU", ALWAYS, |thread: &Cyclic<'_>| thread.subject.trim_start_matches("cpu").to_owned())
         .count("wake-ups", 40, |thread| Some(thread.summary.count))
         .count("missed", ALWAYS, |thread| thread.metrics.missed)
         .ns("p50", ALWAYS, |thread| thread.summary.p50)
         .ns("p99", ALWAYS, |thread| thread.summary.p99)
         .ns("p99.9", 60, |thread| thread.summary.p999)
-        .ns("max", ALWAYS, |thread| thread.summary.max)
-        .left("max lost to", most, latest)
-        .of(all)
+        .ns("max", ALWAYS, |thread| thread.summary.max);
+    if run.causes.is_some() { columns.left("max lost to", ALWAYS, latest).of(all) } else { columns.of(all) }
 }

@@ -10,6 +10,7 @@ mod cpus;
 mod dropin;
 mod form;
 mod help;
+mod journal;
 mod json;
 mod names;
 mod native;

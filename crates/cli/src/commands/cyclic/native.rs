@@ -11,11 +11,15 @@ use punctual_record::{Limit, Quantity};
 
 use crate::args::{ConditionArgs, OutputArgs, values};
 use crate::commands::cpu_lock;
-use crate::commands::measure::measure;
+use crate::commands::measure::{line, measure_watched};
 use crate::commands::perform::{Perform, Planned};
 use crate::exit::Exit;
+use crate::live::Live;
 use crate::output::Target;
 use crate::refusal::BadUsage;
+use crate::terminal;
+
+use super::journal::Journal;
 
 /// Options of `cyclic`.
 #[derive(Debug, Args)]
@@ -78,7 +82,14 @@ impl Perform for CyclicArgs {
         let plan = Plan::new(request).map_err(BadUsage::from)?;
         let cpus: CpuSet = cpu_lock::cpus(self.conditions.cpus().as_ref());
         let output = OutputArgs { trace: self.trace.clone(), ..self.output.clone() };
-        measure(cyclic::EXPERIMENT, &output, &cpus, |session| cyclic::run(plan, session).context("cyclic"))
+        let outputs = output.open()?;
+        let is_screen = terminal::has_both() && !output.full && !output.without_tables && !outputs.takes_stdout();
+        let height = terminal::height().filter(|_| is_screen);
+        let live = height.and_then(|height| Live::new(terminal::style(output.color), height));
+        let mut journal = Journal::open(line(&output, &outputs).with_answer(live), !output.no_keep);
+        measure_watched(cyclic::EXPERIMENT, &output, outputs, &cpus, &mut journal, |session| {
+            cyclic::run(plan, session).context("cyclic")
+        })
     }
 
     fn lists_conditions(&self) -> bool {

@@ -3,14 +3,16 @@
 //! The record has a series for each CPU, in rounds of a tenth of the run, at most an hour each. What was measured before a signal or
 //! a failure is in it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use punctual::conditions::{Applied, Conditions, Refused};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::experiment::cyclic::{Metrics, Parameters};
-use punctual_record::{About, Causes, Experiment, Notice, Quantity, Recorder, SeriesId, Typed, Unseen, Usage};
+use punctual_record::{
+    About, Causes, Experiment, Notice, Quantity, Recorder, Run, Series, SeriesId, Typed, Unseen, Usage,
+};
 
 use super::bell::{Bell, Spikes};
 use super::crew::{Crew, Member, Orders, Start};
@@ -60,8 +62,17 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let (performed, begin_ns) = (Arc::clone(&plan), now_ns(Clock::Monotonic));
     let started_ns = session.time_of(begin_ns);
     let tracer = session.take_tracer();
-    let perform = move |stage: &Stage| perform(&performed, stage, (begin_ns, started_ns), tracer);
-    let seen = session.perform(place, perform)?;
+    let shown = Shown::default();
+    let so_far = Shown(Arc::clone(&shown.0), None);
+    let perform = move |stage: &Stage| perform(&performed, stage, (begin_ns, started_ns), (tracer, so_far));
+    let as_asked = condition_set(&asked, &asked, &[]);
+    let enter = |run: &mut Run| {
+        let stretches = shown.0.lock().unwrap_or_else(PoisonError::into_inner);
+        run.series.extend(series(&plan, &stretches, &as_asked.label));
+        run.conditions.push(as_asked.clone());
+        run.complete = false;
+    };
+    let seen = session.perform_shown(place, &enter, perform)?;
     let seen = seen.transpose()?.unwrap_or_default();
     let held = seen.refused.iter().fold(asked.clone(), |held, refused| held.without(refused.condition));
     let set = condition_set(&asked, &held, &seen.refused);
@@ -74,22 +85,52 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     seen.left.into_iter().for_each(|notice| session.notice(notice));
     let used = seen.usage.iter().flatten().copied().reduce(Usage::plus);
     used.into_iter().for_each(|used| session.add_usage(used));
-    for (cpu, stretches) in plan.cpus.iter().zip(&seen.stretches) {
-        let parameters = Parameters { interval_ns: plan.interval_ns, load: plan.load() };
-        let metrics = Metrics { missed: Some(stretches.gauge().missed()) };
-        let experiment = Experiment::Cyclic(Typed { parameters, metrics });
-        let (subject, quantity) = (format!("cpu{cpu}"), Quantity::Lateness);
-        let id = SeriesId { experiment, subject, about: About::default(), conditions: label.clone(), quantity };
-        if stretches.tally.count() > 0 {
-            session.add_series(stretches.tally.to_series(id));
-        }
-    }
+    series(&plan, &seen.stretches, &label).into_iter().for_each(|series| session.add_series(series));
     seen.causes.into_iter().for_each(|causes| session.set_causes(causes));
     seen.unseen.into_iter().for_each(|unseen| session.notice(Notice::Unseen(unseen)));
     unmet.map_or(Ok(()), |refusal| Err(Error::Refused(refusal)))
 }
 
-fn perform(plan: &Plan, stage: &Stage, times: (i64, u64), tracer: Option<Box<dyn Tracer>>) -> Result<Seen, Error> {
+/// The rounds so far, for who shows or keeps them, and when they were last put there.
+#[derive(Debug, Default)]
+struct Shown(Arc<Mutex<Vec<Stretches>>>, Option<Duration>);
+
+/// From one copy of the rounds to the next: what a crash loses.
+const COPY: Duration = Duration::from_millis(900);
+
+impl Shown {
+    /// Takes a copy with what was counted since the last round, if it is time.
+    fn update(&mut self, stretches: &[Stretches], at: (u32, u64), now: Duration) {
+        if self.1.is_some_and(|last| now - last < COPY) {
+            return;
+        }
+        self.1 = Some(now);
+        let mut copy = stretches.to_vec();
+        let mut recorder = Recorder::new();
+        copy.iter_mut().for_each(|one| one.enter(at, &mut recorder, Usage::default()));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = copy;
+    }
+}
+
+/// The series of each CPU.
+fn series(plan: &Plan, stretches: &[Stretches], label: &str) -> Vec<Series> {
+    let of = |(cpu, stretches): (usize, &Stretches)| {
+        let parameters = Parameters { interval_ns: plan.interval_ns, load: plan.load() };
+        let metrics = Metrics { missed: Some(stretches.gauge().missed()) };
+        let experiment = Experiment::Cyclic(Typed { parameters, metrics });
+        let (subject, quantity) = (format!("cpu{cpu}"), Quantity::Lateness);
+        let id = SeriesId { experiment, subject, about: About::default(), conditions: label.to_owned(), quantity };
+        stretches.tally.to_series(id)
+    };
+    plan.cpus.iter().zip(stretches).filter(|(_, stretches)| stretches.tally.count() > 0).map(of).collect()
+}
+
+fn perform(
+    plan: &Plan,
+    stage: &Stage,
+    times: (i64, u64),
+    (tracer, mut shown): (Option<Box<dyn Tracer>>, Shown),
+) -> Result<Seen, Error> {
     stage.announce(plan.duration + AROUND);
     let Applied { guard, refused } = plan.of_all.clone().allow_irreversible().apply();
     let mut seen = Seen { refused, ..Seen::default() };
@@ -109,7 +150,7 @@ fn perform(plan: &Plan, stage: &Stage, times: (i64, u64), tracer: Option<Box<dyn
     if plan.duration >= LONG {
         lookout.compare(&crew);
     }
-    seen.usage = watch(plan, stage, &mut seen.stretches, times, (&mut crew, &mut lookout));
+    seen.usage = watch(plan, stage, &mut seen.stretches, times, (&mut crew, &mut lookout, &mut shown));
     (seen.causes, seen.unseen) = lookout.end(crew.bell().spikes());
     drop(loads);
     seen.left.extend(guard.restore().iter().map(crate::frame::settings::not_restored));
@@ -145,7 +186,7 @@ fn watch(
     stage: &Stage,
     stretches: &mut [Stretches],
     (begin_ns, started_ns): (i64, u64),
-    (crew, lookout): (&mut Crew, &mut Lookout),
+    (crew, lookout, shown): (&mut Crew, &mut Lookout, &mut Shown),
 ) -> Vec<Option<Usage>> {
     let mut recorder = Recorder::new();
     let each = (plan.duration / ROUNDS).min(LONGEST_ROUND);
@@ -159,6 +200,7 @@ fn watch(
             stretches.iter_mut().for_each(|one| one.enter(at, &mut recorder, Usage::default()));
             (round, since) = (round + 1, now);
         }
+        shown.update(stretches, (round, started_ns + since.as_nanos() as u64), now);
         if linux::stop::requested() || !stage.pause(progress(plan, stretches, now)) {
             break;
         }

@@ -7,7 +7,7 @@ use punctual_record::{Recorder, SeriesTally, Usage};
 use super::gauge::{Gauge, highest};
 
 /// The rounds of one thread.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Stretches {
     gauge: Arc<Gauge>,
     counted: Vec<u64>,

@@ -1,0 +1,109 @@
+//! The run so far, on disk: what a crash or SIGKILL leaves of a long run.
+//!
+//! About each second the whole run is written beside its file and gets its name by rename(2), so the file is always a whole run. The end of
+//! the command removes it: the run itself is then kept as every run is. A later run finds what a killed one left, and names it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use punctual_lab::{Observer, Progress};
+use punctual_record::Run;
+
+use crate::{progress, saved, terminal};
+
+/// The name of the file has the process between these.
+const NAME: [&str; 2] = ["cyclic-", ".json"];
+/// What a killed run is called once it was found: among the runs that could not be written, of which the oldest go first.
+const FOUND: &str = "unwritten-";
+/// From one writing to the next.
+const EACH: Duration = Duration::from_millis(900);
+
+/// An observer that writes the run so far, and hands everything on to the progress line.
+pub(super) struct Journal {
+    line: progress::Line,
+    path: Option<PathBuf>,
+    written: Option<Instant>,
+}
+
+impl Journal {
+    /// `keep`: whether the run may be kept. Names the runs that a killed process left.
+    pub(super) fn open(line: progress::Line, keep: bool) -> Self {
+        let folder = saved::folders().find_map(Result::ok).filter(|_| keep);
+        if let Some(folder) = &folder {
+            for path in left_behind(folder) {
+                let path = path.display();
+                terminal::complain(&format!("note: a run that was killed is in {path}: punctual report {path}"));
+            }
+        }
+        let path = folder.map(|folder| folder.join(NAME.join(&std::process::id().to_string())));
+        Self { line, path, written: None }
+    }
+
+    fn write(&mut self, run: &Run) -> io::Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let mut json = Vec::new();
+        run.to_json(&mut json).map_err(io::Error::other)?;
+        let part = path.with_extension("part");
+        fs::write(&part, &json)?;
+        fs::rename(&part, path)
+    }
+}
+
+/// The files of processes that are gone, each under a name that no later process takes.
+fn left_behind(folder: &Path) -> Vec<PathBuf> {
+    let files = folder.read_dir().into_iter().flatten().flatten();
+    let of_the_dead = |name: &str| {
+        let process: u32 = name.strip_prefix(NAME[0])?.strip_suffix(NAME[1])?.parse().ok()?;
+        (!Path::new(&format!("/proc/{process}")).exists()).then_some(process)
+    };
+    let found = files.filter_map(|file| {
+        let process = of_the_dead(file.file_name().to_str()?)?;
+        let since = file.metadata().ok()?.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        let name = format!("{FOUND}{:012}.{:09}-{process}.json", since.as_secs(), since.subsec_nanos());
+        let path = folder.join(name);
+        fs::rename(file.path(), &path).ok().map(|()| path)
+    });
+    found.collect()
+}
+
+impl Observer for Journal {
+    fn progress(&mut self, progress: &Progress) {
+        self.line.progress(progress);
+    }
+
+    fn takes_runs(&self) -> bool {
+        self.path.is_some() || self.line.takes_runs()
+    }
+
+    fn so_far(&mut self, run: &dyn Fn() -> Run) {
+        self.line.so_far(run);
+        if self.written.is_none_or(|at| at.elapsed() >= EACH) {
+            self.written = Some(Instant::now());
+            let run = run();
+            // A full disk: what was written before stays, and later writings are tried.
+            if !run.series.is_empty() {
+                let _ = self.write(&run);
+            }
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        self.line.line(text);
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.line.warn(text);
+    }
+
+    fn finish(&mut self) {
+        self.line.finish();
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.path.iter().for_each(|path| drop(fs::remove_file(path)));
+    }
+}
