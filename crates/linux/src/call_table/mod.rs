@@ -131,7 +131,7 @@ pub struct Totals {
 /// The counts of a call at a site. The numbers were read one after the other, while the program went on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// The function ([`super::calls`]), or the same with [`super::LOOKS`].
+    /// The function ([`calls`]), or the same with [`LOOKS`].
     pub call: u8,
     /// The program's name.
     pub program: Vec<u8>,
@@ -141,7 +141,7 @@ pub struct Counted {
     pub offset: u64,
     /// Calls that began.
     pub calls: u64,
-    /// Calls that ended, by [`How`](super::How).
+    /// Calls that ended, by [`How`].
     pub ended: [u64; 4],
     /// Time in calls that could block.
     pub waited_ns: u64,
@@ -161,7 +161,7 @@ pub struct Counted {
     pub let_run: u64,
     /// Yields in which that was read.
     pub let_run_read: u64,
-    /// Calls by lateness ([`super::bucket`]).
+    /// Calls by lateness ([`bucket`]).
     pub late: Vec<u64>,
     /// Calls by duration.
     pub took: Vec<u64>,
@@ -169,7 +169,7 @@ pub struct Counted {
     pub asked: Vec<u64>,
 }
 
-/// `pread(2)`: reads a file that [`super::format`] made. Entries beyond its end are not there.
+/// `pread(2)`: reads a file that [`format()`] made. Entries beyond its end are not there.
 ///
 /// # Errors
 /// Those of reading; a file without the first word of a table is invalid data.
