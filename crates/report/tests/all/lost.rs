@@ -168,6 +168,7 @@ fn each_loss_has_its_sentence() {
         LossKind::OwnWork,
         LossKind::Allocator,
         LossKind::Collector,
+        LossKind::Reclaim,
         LossKind::OnTime,
         LossKind::Computes,
         LossKind::Input,

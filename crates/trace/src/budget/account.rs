@@ -7,7 +7,7 @@ use punctual_record::{
     Budget, BudgetSource, Spent, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
 };
 
-use super::groups::{FREEZER, Groups, MEMORY};
+use super::groups::{FREEZER, Groups};
 use super::kernel::Programs;
 use super::kind::kind;
 use super::raw::{self, By, Deadlines, Info, Key, Name, Sum};
@@ -181,7 +181,7 @@ impl<'a> Found<'a> {
             let running = parts.swap_remove(at);
             for mut part in sampled::cut(running, &places) {
                 if matches!(part.spent, Spent::Reclaim | Spent::FaultSwap) {
-                    part.thing.cgroup = self.groups.path(pid, MEMORY).map(str::to_owned);
+                    part.thing.cgroup = self.groups.limits.memory(pid).map(str::to_owned);
                 }
                 match parts.iter_mut().find(|other| alike(other, &part)) {
                     Some(other) => add(other, Sum { ns: part.ns, times: part.times, longest_ns: part.longest_ns }),
@@ -259,10 +259,13 @@ impl<'a> Found<'a> {
         let mut thing = Thing::default();
         match spent {
             Spent::Lock | Spent::Condition if key.mode == 0 => thing.futex = Some(key.thing).filter(|at| *at != 0),
+            Spent::ThrottledRealTime => {
+                thing.cgroup = self.groups.limits.real_time(info.name.pid).map(str::to_owned);
+            }
             Spent::ThrottledByQuota => thing.cgroup = self.groups.limiting(info.name.pid).map(str::to_owned),
             Spent::Frozen => thing.cgroup = self.groups.path(info.name.pid, FREEZER).map(str::to_owned),
             Spent::Reclaim | Spent::FaultSwap => {
-                thing.cgroup = self.groups.path(info.name.pid, MEMORY).map(str::to_owned);
+                thing.cgroup = self.groups.limits.memory(info.name.pid).map(str::to_owned);
             }
             _ => {}
         }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use punctual_record::Quota;
 
+use super::limits::{Limit, Limits};
+
 /// Most groups.
 const MOST: usize = 64;
 
@@ -34,21 +36,26 @@ pub(super) struct Groups {
     by_folder: BTreeMap<PathBuf, Group>,
     /// The path of each process's group, by controller.
     of: BTreeMap<(u32, &'static str), String>,
+    /// Those that limit something else.
+    pub(super) limits: Limits,
 }
 
 /// Controllers of version 1 that take time from threads.
 const CONTROLLERS: [&str; 3] = [CPU, FREEZER, MEMORY];
 const CPU: &str = "cpu";
 pub(super) const FREEZER: &str = "freezer";
-pub(super) const MEMORY: &str = "memory";
+const MEMORY: &str = "memory";
 /// Version 2 has one group for all.
 const UNIFIED: &str = "";
 
-/// A hierarchy that can limit CPU time.
+/// A hierarchy that can limit CPU time or memory.
 #[derive(Debug)]
 struct Mount {
     folder: PathBuf,
+    /// The controllers that are looked at: all of version 2, or those of this mount.
     unified: bool,
+    cpu: bool,
+    memory: bool,
 }
 
 impl Groups {
@@ -58,15 +65,21 @@ impl Groups {
             let mut words = line.split(' ').skip(1);
             let (folder, kind, options) = (words.next()?, words.next()?, words.next()?);
             let unified = kind == "cgroup2";
-            let limits = unified || kind == "cgroup" && options.split(',').any(|option| option == "cpu");
-            limits.then(|| Mount { folder: PathBuf::from(folder), unified })
+            let has = |controller: &str| unified || options.split(',').any(|option| option == controller);
+            let (cpu, memory) = (has(CPU), has(MEMORY));
+            let limits = (unified || kind == "cgroup") && (cpu || memory);
+            limits.then(|| Mount { folder: PathBuf::from(folder), unified, cpu, memory })
         });
-        Self { mounts: mounts.collect(), ..Self::default() }
+        let mut mounts: Vec<Mount> = mounts.collect();
+        // A controller is in one hierarchy: that of version 2 has memory where version 1 does not.
+        let of_version_1 = mounts.iter().any(|mount| !mount.unified && mount.memory);
+        mounts.iter_mut().filter(|mount| mount.unified).for_each(|mount| mount.memory = !of_version_1);
+        Self { mounts, ..Self::default() }
     }
 
     /// Looks where these processes are now, and reads what the groups say.
     pub(super) fn look(&mut self, pids: impl Iterator<Item = u32>) {
-        for pid in pids {
+        for pid in pids.filter(|pid| !has_ended(*pid)) {
             let Ok(text) = read_to_string(format!("/proc/{pid}/cgroup")) else { continue };
             for line in text.lines() {
                 self.enter(pid, line);
@@ -75,6 +88,7 @@ impl Groups {
         for (folder, group) in &mut self.by_folder {
             group.last = stat(folder).unwrap_or(group.last);
         }
+        self.limits.look();
     }
 
     /// A line of /proc/PID/cgroup: `4:cpu,cpuacct:/web`, `0::/web`.
@@ -85,11 +99,14 @@ impl Groups {
         let named = CONTROLLERS.into_iter().find(|known| controllers.split(',').any(|controller| controller == *known));
         let controller = if unified { Some(UNIFIED) } else { named };
         let Some(controller) = controller else { return };
-        self.of.insert((pid, controller), path.to_owned());
+        let before = self.of.insert((pid, controller), path.to_owned());
+        if before.is_none_or(|before| before != path) {
+            self.bound(pid, controller, path);
+        }
         if controller != UNIFIED && controller != CPU {
             return;
         }
-        let Some(mount) = self.mounts.iter().find(|mount| mount.unified == unified) else { return };
+        let Some(mount) = self.mounts.iter().find(|mount| mount.unified == unified && mount.cpu) else { return };
         let mut below = Path::new(path);
         while below != Path::new("/") {
             let folder = mount.folder.join(below.strip_prefix("/").unwrap_or(below));
@@ -106,6 +123,21 @@ impl Groups {
             }
             let Some(parent) = below.parent() else { break };
             below = parent;
+        }
+    }
+
+    /// A process is in this group now, which may limit more than its CPU time.
+    fn bound(&mut self, pid: u32, controller: &'static str, path: &str) {
+        let limit = match controller {
+            MEMORY | UNIFIED => Limit::Memory,
+            CPU => Limit::RealTime,
+            _ => return,
+        };
+        let is_it = |mount: &&Mount| {
+            mount.unified == (controller == UNIFIED) && if limit == Limit::Memory { mount.memory } else { mount.cpu }
+        };
+        if let Some(mount) = self.mounts.iter().find(is_it) {
+            self.limits.enter(pid, limit, &mount.folder, path);
         }
     }
 
@@ -150,6 +182,14 @@ impl Group {
     fn throttled(&self) -> u64 {
         self.last.throttled - self.before.throttled
     }
+}
+
+/// A process that has ended, and that its parent has not waited for, seems to be in the root of each hierarchy of version 1.
+fn has_ended(pid: u32) -> bool {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name may hold spaces and parentheses.
+    let state = stat.iter().rposition(|byte| *byte == b')').and_then(|at| stat.get(at + 2));
+    matches!(state, None | Some(b'Z' | b'X'))
 }
 
 /// The quota and the period of a group, ns. None: it has no limit.

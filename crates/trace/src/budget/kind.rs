@@ -12,13 +12,14 @@ const REGULAR: u16 = 8;
 const SOCKET: u16 = 12;
 
 /// Functions by which a wait is known whatever the call is: the first that fits.
-const BY_FUNCTION: [(&str, Spent); 18] = [
+const BY_FUNCTION: [(&str, Spent); 19] = [
     ("seccomp_do_user_notification", Spent::Supervisor),
     ("ptrace_stop", Spent::Traced),
     ("do_freezer_trap", Spent::Frozen),
     ("__refrigerator", Spent::Frozen),
     ("do_signal_stop", Spent::Stopped),
-    ("try_to_free_", Spent::Reclaim),
+    ("try_to_free_pages", Spent::Reclaim),
+    ("try_to_free_mem_cgroup_pages", Spent::Reclaim),
     ("shrink_node", Spent::Reclaim),
     ("reclaim_throttle", Spent::Reclaim),
     ("mem_cgroup_handle_over_high", Spent::Reclaim),
@@ -171,6 +172,8 @@ mod tests {
             (how::OUTSIDE_CALL | how::IO_WAIT, 0, None, &["filemap_fault"], Spent::FaultFile),
             (how::OUTSIDE_CALL, 0, None, &["io_schedule", "do_swap_page", "handle_mm_fault"], Spent::FaultSwap),
             (how::UNINTERRUPTIBLE, 0, Some("munmap"), &["vm_munmap"], Spent::MmapLock),
+            (how::OUTSIDE_CALL, 0, None, &["try_to_free_mem_cgroup_pages", "exc_page_fault"], Spent::Reclaim),
+            (0, REGULAR, Some("write"), &["try_to_free_buffers"], Spent::OtherFile),
             (0, REGULAR, Some("fcntl"), &[], Spent::Lock),
         ] {
             assert_eq!(super::kind(&key(how, format), call, &names(functions)), kind, "{call:?} {functions:?}");

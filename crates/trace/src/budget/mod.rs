@@ -9,6 +9,7 @@ mod files;
 mod groups;
 mod kernel;
 mod kind;
+mod limits;
 mod raw;
 mod sampled;
 

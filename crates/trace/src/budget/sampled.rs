@@ -11,8 +11,9 @@ const FEWEST: u64 = 10;
 pub(super) type Place = (Spent, Option<String>);
 
 /// The functions of faults, the innermost kind first.
-const FAULTS: [(&str, Spent); 9] = [
-    ("try_to_free_", Spent::Reclaim),
+const FAULTS: [(&str, Spent); 10] = [
+    ("try_to_free_pages", Spent::Reclaim),
+    ("try_to_free_mem_cgroup_pages", Spent::Reclaim),
     ("shrink_node", Spent::Reclaim),
     ("do_wp_page", Spent::FaultCopy),
     ("wp_page_copy", Spent::FaultCopy),
@@ -22,6 +23,8 @@ const FAULTS: [(&str, Spent); 9] = [
     ("do_read_fault", Spent::FaultFile),
     ("do_shared_fault", Spent::FaultFile),
 ];
+/// The first of them are those of reclaim, which calls do too.
+const RECLAIMS: usize = 3;
 /// Entries of faults: x86, and other architectures.
 const FAULT: [&str; 3] = ["exc_page_fault", "handle_mm_fault", "do_page_fault"];
 
@@ -35,7 +38,7 @@ pub(super) fn place(key: &Key, call: Option<String>, functions: &[String]) -> Pl
         let kind = FAULTS.iter().find(|(start, _)| inside(start)).map_or(Spent::FaultNew, |(_, kind)| *kind);
         return (kind, None);
     }
-    if FAULTS[..2].iter().any(|(start, _)| inside(start)) {
+    if FAULTS[..RECLAIMS].iter().any(|(start, _)| inside(start)) {
         return (Spent::Reclaim, call);
     }
     (Spent::Running, call)

@@ -13,8 +13,8 @@ const SLACK_NS: u64 = 100_000;
 const ALLOCATES: f64 = 0.5;
 /// Copies of pages that take this share of the run make its forks a part of that loss.
 const COPIES: f64 = 0.01;
-/// Reads of a file are of what a memory limit dropped, where reclaim takes this part of their time.
-const DROPPED: f64 = 0.05;
+/// Reads of a file are of what a memory limit dropped, where reclaim in a group with a limit takes this part of their time.
+const DROPPED: f64 = 0.01;
 /// A thread that runs or is ready for this share of its time is busy.
 const BUSY: f64 = 0.3;
 /// An event loop has turned at least so often; a handler that sleeps this long on average holds it up.
@@ -257,10 +257,8 @@ impl<'a> Facts<'a> {
         let Some(at) = all.iter().position(|one| one.kind == LossKind::Reclaim) else { return };
         let reclaim = all[at].clone();
         let read = all.iter_mut().filter(|one| matches!(one.kind, LossKind::FaultFile | LossKind::FaultSwap));
-        let Some(read) = read.max_by_key(|one| one.ns).filter(|one| reclaim.ns as f64 >= DROPPED * one.ns as f64)
-        else {
-            return;
-        };
+        let much = |one: &&mut Found| reclaim.place.cgroup.is_some() && reclaim.ns as f64 >= DROPPED * one.ns as f64;
+        let Some(read) = read.max_by_key(|one| one.ns).filter(much) else { return };
         read.ns = read.ns.saturating_add(reclaim.ns);
         read.times = read.times.saturating_add(reclaim.times);
         read.place.cgroup = read.place.cgroup.take().or(reclaim.place.cgroup);

@@ -196,7 +196,14 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
             let what = " in forks and page faults that copy what a child shares";
             did("lost", what.to_owned(), None)
         }
-        LossKind::Reclaim => did("lost", " in page faults that read again what was dropped".to_owned(), too_small()),
+        LossKind::Reclaim => {
+            let what = if cgroup.is_some() {
+                " in page faults that read again what was dropped"
+            } else {
+                " to the reclaim of memory"
+            };
+            did("lost", what.to_owned(), too_small())
+        }
         LossKind::MmapLock => {
             did("waited", " for the lock of its address space".to_owned(), by("maps and unmaps memory"))
         }

@@ -201,6 +201,11 @@ fn faults_are_told_apart() {
     let limited = || at(cgroup("/small"), part(Spent::Reclaim, 300, 300));
     let again = first(vec![part(Spent::FaultFile, 900, 900), limited()]);
     assert_eq!((again.kind, again.ns, again.place.cgroup.as_deref()), (LossKind::Reclaim, 1200 * MS, Some("/small")));
+    let free = || part(Spent::Reclaim, 300, 300);
+    let kind_of = |parts| first(parts).kind;
+    assert_eq!(kind_of(vec![part(Spent::FaultFile, 900, 900), free()]), LossKind::FaultFile, "no group has a limit");
+    let little = at(cgroup("/small"), part(Spent::Reclaim, 8, 8));
+    assert_eq!(kind_of(vec![part(Spent::FaultFile, 900, 900), little]), LossKind::FaultFile, "the limit is hardly met");
     let swapped = first(vec![part(Spent::FaultSwap, 900, 900), limited()]);
     assert_eq!((swapped.kind, swapped.place.cgroup.as_deref()), (LossKind::FaultSwap, Some("/small")));
     let copied = first(vec![part(Spent::FaultCopy, 300, 900), in_call("clone", part(Spent::Running, 100, 5))]);
