@@ -212,6 +212,17 @@ fn the_own_nice_value_is_said() {
 }
 
 #[test]
+fn one_that_had_the_cpu_for_less_than_half_of_the_time_is_not_said_to_be_the_only_one() {
+    let beside = |its| {
+        let parts = vec![by("cc1", 9, part(Spent::Ready, its, 30)), by("ld", 8, part(Spent::Ready, 1000 - its, 30))];
+        said(Loss { place: culprit("cc1"), ..loss(LossKind::HogProcess, 1000, 60) }, parts)
+    };
+    let of = "server waited 1.00 s of 1.00 s for its CPU, on which";
+    assert_eq!(beside(400), format!("{of} cc1 and others ran, other processes, 60 times."));
+    assert_eq!(beside(500), format!("{of} cc1 ran, another process, 60 times."));
+}
+
+#[test]
 fn a_small_loss_of_a_program_that_is_well_is_said_to_be_small() {
     let parts =
         vec![part(Spent::Asleep, 2880, 300), by("cc1", 9, part(Spent::Ready, 12, 30)), part(Spent::Running, 108, 300)];

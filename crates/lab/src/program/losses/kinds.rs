@@ -15,6 +15,8 @@ const ALLOCATES: f64 = 0.5;
 const COPIES: f64 = 0.01;
 /// Reads of a file are of what a memory limit dropped, where reclaim in a group with a limit takes this part of their time.
 const DROPPED: f64 = 0.01;
+/// Where many had the CPU in turn, the one with this part of the time is the culprit, and others are said to have run too.
+const CULPRIT: u64 = 4;
 /// A thread that runs or is ready for this share of its time is busy.
 const BUSY: f64 = 0.3;
 /// An event loop has turned at least so often; a handler that sleeps this long on average holds it up.
@@ -64,8 +66,7 @@ pub(super) fn found(thread: &ThreadBudget, budget: &Budget) -> Vec<Found> {
     for one in &mut all {
         if let Some((place, ns)) = one.places.iter().max_by_key(|(_, ns)| *ns) {
             one.place = place.clone();
-            // Where many had the CPU in turn, none of them is the culprit.
-            if QUEUED.contains(&one.kind) && ns.saturating_mul(2) < one.ns {
+            if QUEUED.contains(&one.kind) && ns.saturating_mul(CULPRIT) < one.ns {
                 one.place.culprit = None;
             }
         }

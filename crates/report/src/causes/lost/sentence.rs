@@ -131,7 +131,8 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
     let limited = if limited.is_empty() { String::new() } else { format!(" ({})", limited.join(", ")) };
     let or = |known: &Option<String>, without: &str| known.clone().unwrap_or_else(|| without.to_owned());
     let did = |verb, what: String, detail| Clause::Did { verb, what, detail };
-    let on_which = |then: &str| format!(" for its CPU, on which {} ran{then}", or(&culprit, "others"));
+    let (had_it, one) = had_the_cpu(loss, thread);
+    let on_which = |then: &str| format!(" for its CPU, on which {had_it} ran{then}");
     let by = |text: &str| culprit.as_ref().map(|culprit| format!("{culprit} {text}"));
     let too_small = || cgroup.as_ref().map(|cgroup| format!("the memory limit of {cgroup} is too small"));
     match loss.kind {
@@ -144,8 +145,12 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         LossKind::Host => Clause::Cause("the host did not run its virtual CPU".to_owned()),
         LossKind::Stopped => did("was stopped for", String::new(), by("sent SIGSTOP")),
         LossKind::Frozen => did("was frozen for", limited, by("froze it")),
-        LossKind::HogThread => did("waited", on_which(", a thread of its own"), None),
-        LossKind::HogProcess => did("waited", on_which(", another process"), None),
+        LossKind::HogThread => {
+            did("waited", on_which(if one { ", a thread of its own" } else { ", threads of its own" }), None)
+        }
+        LossKind::HogProcess => {
+            did("waited", on_which(if one { ", another process" } else { ", other processes" }), None)
+        }
         LossKind::HogFifo => did("waited", on_which(" at a real-time priority"), None),
         LossKind::Polling => {
             did("waited", format!(" for its CPU, on which {} polled", or(&culprit, "its own threads")), None)
@@ -230,6 +235,17 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         LossKind::Input => did("waited for input for", String::new(), None),
         LossKind::OnTime => did("is on time, and lost", String::new(), None),
     }
+}
+
+/// Who had the CPU meanwhile, and whether that is one alone: it had it for at least half of the time.
+fn had_the_cpu(loss: &Loss, thread: Option<&ThreadBudget>) -> (String, bool) {
+    let Some(culprit) = loss.place.culprit.as_deref() else { return ("others".to_owned(), false) };
+    let is_its =
+        |part: &&TimePart| part.spent == Spent::Ready && part.who.as_ref().is_some_and(|who| who.thread == culprit);
+    let parts = thread.into_iter().flat_map(|thread| thread.parts.iter().filter(is_its));
+    let its = parts.fold(0u64, |sum, part| sum.saturating_add(part.ns));
+    let one = its == 0 || its.saturating_mul(2) >= loss.ns;
+    (if one { name(culprit) } else { format!("{} and others", name(culprit)) }, one)
 }
 
 fn bracketed(known: &Option<String>) -> String {

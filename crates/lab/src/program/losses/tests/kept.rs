@@ -96,8 +96,10 @@ fn the_culprit_is_the_one_with_the_most_time_and_the_size_is_that_of_all() {
 #[test]
 fn where_many_had_the_cpu_none_is_the_culprit() {
     let beside = |name: &str, ms| by(stranger(name), part(Spent::Ready, ms, 20));
-    let loss = first(vec![beside("cc1", 400), beside("ld", 350), beside("as", 300)]);
-    assert_eq!((loss.kind, loss.ns, loss.place.culprit), (LossKind::HogProcess, 1050 * MS, None));
+    let some = first(vec![beside("cc1", 400), beside("ld", 350), beside("as", 300)]);
+    assert_eq!((some.kind, some.ns, some.place.culprit.as_deref()), (LossKind::HogProcess, 1050 * MS, Some("cc1")));
+    let many = first(["cc1", "ld", "as", "sh", "cp"].map(|name| beside(name, 210)).to_vec());
+    assert_eq!((many.kind, many.ns, many.place.culprit), (LossKind::HogProcess, 1050 * MS, None));
 }
 
 #[test]
