@@ -24,6 +24,9 @@ pub struct Budget {
     /// What watching cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<WatchCost>,
+    /// The tick of the kernel's coarse timers, ns: 1 s / CONFIG_HZ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tick_ns: Option<u64>,
 }
 
 /// How a budget was found.

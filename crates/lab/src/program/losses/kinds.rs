@@ -25,10 +25,9 @@ const HELD_UP_NS: u64 = 1_000_000;
 /// Waits of threads at a barrier are as many, but for this part.
 const TOGETHER: f64 = 0.25;
 
-/// Calls that map and unmap memory; that make processes; whose time-outs count in ticks of HZ (`SO_RCVTIMEO`, `SO_SNDTIMEO`).
+/// Calls that map and unmap memory; that make processes.
 const MAPS: [&str; 5] = ["mmap", "munmap", "brk", "mremap", "madvise"];
 const FORKS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
-const TICKS: [&str; 9] = ["recvfrom", "recvmsg", "read", "sendto", "sendmsg", "write", "accept", "accept4", "connect"];
 /// A thread that nobody is known to keep from a CPU for so long is kept all the same.
 const UNNAMED_NS: u64 = 1_000_000;
 /// Losses of time in the queue of a CPU.
@@ -144,6 +143,9 @@ impl<'a> Facts<'a> {
             Spent::Frozen => Sort::kept(LossKind::Frozen, LossPlace { culprit: culprit(), ..of_cgroup() }),
             Spent::SleptLonger => slept_longer(part)?,
             Spent::Asleep => self.asleep(part)?,
+            Spent::Socket if waits::is_tick(part, self.budget.tick_ns) => {
+                Sort::kept(LossKind::CoarseTimeout, LossPlace { call: part.call.clone(), ..LossPlace::default() })
+            }
             Spent::Disk => {
                 let (device, call) = (part.thing.device.clone(), part.call.clone());
                 Sort::kept(LossKind::Disk, LossPlace { device, call, ..of_file() })
@@ -270,16 +272,10 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// A time-out in ticks, or a timer slack that was set.
+/// A timer slack that was set.
 fn slept_longer(part: &TimePart) -> Option<Sort> {
     let each = part.ns / part.times.max(1);
-    match &part.call {
-        Some(call) if TICKS.contains(&call.as_str()) => {
-            let place = LossPlace { call: Some(call.clone()), ..LossPlace::default() };
-            Some(Sort::kept(LossKind::CoarseTimeout, place))
-        }
-        _ => (each > SLACK_NS).then(|| Sort::kept(LossKind::TimerSlack, LossPlace::default())),
-    }
+    (each > SLACK_NS).then(|| Sort::kept(LossKind::TimerSlack, LossPlace::default()))
 }
 
 fn runs_in(part: &TimePart, calls: &[&str]) -> bool {

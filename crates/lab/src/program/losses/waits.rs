@@ -13,10 +13,11 @@ const ACK_NS: [u64; 2] = [36_000_000, 220_000_000];
 const FEWEST: u64 = 10;
 /// Calls that change the address space, whose waits for another thread of the process are for its lock.
 const ADDRESS_SPACE: [&str; 7] = ["mmap", "munmap", "mprotect", "mremap", "brk", "madvise", "clone"];
-/// The softirq that ends waits whose time-out counts in ticks of HZ.
+/// The softirq that ends waits whose time-out counts in ticks of HZ (`SO_RCVTIMEO`, `SO_SNDTIMEO`).
 const TICK: &str = "TIMER";
-/// A time-out of at most this much is of one tick, which is 10 ms at most.
-const ONE_TICK_NS: u64 = 11_000_000;
+/// The shortest time-out is a tick, and begins within another: it ends after at most two, here with the way through the scheduler. One of
+/// more ticks is longer than was asked for by less than it was asked for.
+const TICKS: f64 = 2.2;
 
 /// The loss that this wait is; `None` where the thread may have had no work.
 pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, meets: bool) -> Option<Sort> {
@@ -28,14 +29,7 @@ pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, meets: bool) -> Optio
             let peer = Some(who?.thread.clone());
             Some(Sort::idle(LossKind::Pipe, LossPlace { peer, ..LossPlace::default() }))
         }
-        Spent::Socket => match (who, &part.who) {
-            (Some(who), _) => socket(part, who),
-            (None, Some(tick)) if tick.thread == TICK && part.ns / part.times.max(1) <= ONE_TICK_NS => {
-                let call = part.call.clone();
-                Some(Sort::kept(LossKind::CoarseTimeout, LossPlace { call, ..LossPlace::default() }))
-            }
-            _ => None,
-        },
+        Spent::Socket => socket(part, who?),
         Spent::Blocked => {
             let who = who.filter(|who| who.pid == thread.pid)?;
             let maps = part.call.as_deref().is_some_and(|call| ADDRESS_SPACE.contains(&call));
@@ -48,6 +42,13 @@ pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, meets: bool) -> Optio
         }
         _ => None,
     }
+}
+
+/// Whether this wait at a socket ends by time-outs of a tick, as often as shows a habit.
+pub(super) fn is_tick(part: &TimePart, tick_ns: Option<u64>) -> bool {
+    let by_tick = part.who.as_ref().is_some_and(|who| who.tid == 0 && who.thread == TICK);
+    let each = part.ns as f64 / part.times.max(1) as f64;
+    by_tick && part.times >= FEWEST && tick_ns.is_some_and(|tick| each <= TICKS * tick as f64)
 }
 
 /// A lock, by what its holder did meanwhile.

@@ -168,7 +168,7 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         }
         LossKind::CoarseTimeout => {
             let detail = format!("the time-out of {} counts in ticks of HZ", or(&call, "the call"));
-            did("waited", " longer than it asked for".to_owned(), Some(detail))
+            did("waited", " for time-outs".to_owned(), Some(detail))
         }
         LossKind::Disk => {
             let of_file = file.map_or(String::new(), |file| format!(" of {file}"));

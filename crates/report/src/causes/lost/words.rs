@@ -107,14 +107,16 @@ pub(super) const fn belongs(spent: Spent, kind: LossKind) -> bool {
         | LossKind::Polling => matches!(spent, Spent::Ready),
         LossKind::Interrupts => matches!(spent, Spent::Interrupted),
         LossKind::Host => matches!(spent, Spent::Host),
-        LossKind::TimerSlack | LossKind::CoarseTimeout => matches!(spent, Spent::SleptLonger),
+        LossKind::TimerSlack => matches!(spent, Spent::SleptLonger),
         LossKind::Disk => matches!(spent, Spent::Disk),
         LossKind::Lock | LossKind::Chain => matches!(spent, Spent::Lock | Spent::Condition),
         LossKind::Condition | LossKind::Barrier | LossKind::Collector | LossKind::InterpreterLock => {
             matches!(spent, Spent::Condition)
         }
         LossKind::Pipe => matches!(spent, Spent::Pipe),
-        LossKind::Socket | LossKind::StarvedServer | LossKind::DelayedAck => matches!(spent, Spent::Socket),
+        LossKind::CoarseTimeout | LossKind::Socket | LossKind::StarvedServer | LossKind::DelayedAck => {
+            matches!(spent, Spent::Socket)
+        }
         LossKind::FaultFile => matches!(spent, Spent::FaultFile),
         LossKind::FaultSwap => matches!(spent, Spent::FaultSwap | Spent::Reclaim),
         LossKind::FaultCopy => matches!(spent, Spent::FaultCopy),

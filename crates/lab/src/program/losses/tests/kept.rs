@@ -134,9 +134,16 @@ fn a_wait_in_calls_that_map_memory_is_for_the_address_space() {
 #[test]
 fn a_time_out_of_a_tick_is_coarse_and_a_longer_one_is_asked_for() {
     let tick = || Who { thread: "TIMER".into(), ..Who::default() };
-    let wait = |times| kind(vec![in_call("recvfrom", by(tick(), part(Spent::Socket, 2000, times)))]);
-    assert_eq!(wait(200), LossKind::CoarseTimeout);
-    assert_eq!(wait(20), LossKind::Input, "100 ms each");
+    let wait = |times, tick_ns| {
+        let thread = main(vec![in_call("recvfrom", by(tick(), part(Spent::Socket, 2000, times)))]);
+        losses(&Budget { tick_ns, ..of(vec![thread]) }, PROGRAM).swap_remove(0).kind
+    };
+    assert_eq!(wait(250, Some(4 * MS)), LossKind::CoarseTimeout, "8 ms each: two ticks at most");
+    assert_eq!(wait(250, Some(MS)), LossKind::Input, "8 ms each are eight ticks: they were asked for");
+    assert_eq!(wait(160, Some(4 * MS)), LossKind::Input, "12 ms each were asked for, but for a third");
+    assert_eq!(wait(250, None), LossKind::Input, "the tick is not known");
+    assert_eq!(wait(20, Some(100 * MS)), LossKind::CoarseTimeout);
+    assert_eq!(wait(9, Some(1000 * MS)), LossKind::Input, "too seldom for a habit");
 }
 
 #[test]
@@ -178,12 +185,11 @@ fn interrupts_and_the_host_are_named() {
 }
 
 #[test]
-fn a_sleep_is_longer_by_slack_or_by_ticks_and_the_usual_slack_is_no_loss() {
+fn a_sleep_is_longer_by_slack_and_the_usual_slack_is_no_loss() {
     let slept = |call, ms, times| kind(vec![in_call(call, part(Spent::SleptLonger, ms, times))]);
     assert_eq!(slept("clock_nanosleep", 1500, 300), LossKind::TimerSlack);
     assert_eq!(slept("clock_nanosleep", 150, 2000), LossKind::OnTime, "75 us each");
-    let coarse = first(vec![in_call("recvfrom", part(Spent::SleptLonger, 1500, 800))]);
-    assert_eq!((coarse.kind, coarse.place.call.as_deref()), (LossKind::CoarseTimeout, Some("recvfrom")));
+    assert_eq!(slept("read", 1500, 300), LossKind::TimerSlack, "a timerfd counts in no ticks");
 }
 
 #[test]
