@@ -240,14 +240,13 @@ impl<'a> Facts<'a> {
 
     /// A long time in the queue is for those who had the CPU in the rest of it, or of a limit where none had it.
     fn unnamed(&self, all: &mut [Found]) {
-        let long = |part: &&TimePart| {
-            part.spent == Spent::Ready && part.who.is_none() && part.ns / part.times.max(1) >= UNNAMED_NS
-        };
-        let parts = self.thread.parts.iter().filter(long);
+        let parts = self.thread.parts.iter().filter(|part| is_unnamed(part));
         let (ns, times) = parts
             .fold((0u64, 0u64), |(ns, times), part| (ns.saturating_add(part.ns), times.saturating_add(part.times)));
         let limited = matches!(self.thread.policy, ThreadPolicy::RealTime(_));
-        let limit = all.iter().position(|one| limited && one.kind == LossKind::RtLimit);
+        // Since Linux 6.18 a thread that is ready in a group without quota is throttled once it is to run.
+        let of_quota = |kind| matches!(kind, LossKind::Quota | LossKind::ThreadsOverQuota);
+        let limit = all.iter().position(|one| limited && one.kind == LossKind::RtLimit || of_quota(one.kind));
         let queued = (0..all.len()).filter(|at| QUEUED.contains(&all[*at].kind)).max_by_key(|at| all[*at].ns);
         if let Some(at) = limit.or(queued) {
             all[at].ns = all[at].ns.saturating_add(ns);
@@ -270,6 +269,17 @@ impl<'a> Facts<'a> {
         }
         all.remove(at);
     }
+}
+
+/// For how long a thread was without quota: throttled, or ready where none ran.
+pub(super) fn without_quota(thread: &ThreadBudget) -> u64 {
+    let throttled = spent(thread, |part| part.spent == Spent::ThrottledByQuota);
+    if throttled == 0 { 0 } else { throttled.saturating_add(spent(thread, is_unnamed)) }
+}
+
+/// A long time in the queue of which nobody's name is known.
+fn is_unnamed(part: &TimePart) -> bool {
+    part.spent == Spent::Ready && part.who.is_none() && part.ns / part.times.max(1) >= UNNAMED_NS
 }
 
 /// A timer slack that was set.

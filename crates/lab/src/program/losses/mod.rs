@@ -15,10 +15,8 @@ use std::cmp::Reverse;
 
 use punctual_record::{Budget, Loss, LossKind, Spent, ThreadBudget, TimePart};
 
-use sort::{Found, share, spent};
+use sort::{Found, share};
 
-/// A loss below this share of the run leads no sentence.
-const SMALL: f64 = 0.01;
 /// Below this share no loss is listed.
 const LISTED: f64 = 0.001;
 /// A thread that waits for others may have no work. Such a wait leads only where nothing that is against the program's will takes a third of it.
@@ -63,13 +61,17 @@ fn sum_over_process(found: &mut [Found], leader: &ThreadBudget, budget: &Budget)
     let all = found.iter().fold(0u64, |sum, one| sum.saturating_add(one.ns));
     let members = || budget.threads.iter().filter(|thread| thread.pid == leader.pid);
     for one in found.iter_mut().filter(|one| matches!(one.kind, LossKind::Quota | LossKind::ThreadsOverQuota)) {
-        let of_thread = |thread: &ThreadBudget| spent(thread, |part| part.spent == Spent::ThrottledByQuota);
-        let sum = members().map(of_thread).fold(0u64, u64::saturating_add);
+        // Threads that take turns have a part of the time each; those that run beside each other have it at the same time.
+        let of_each = members().map(kinds::without_quota);
+        let of_all = match one.kind {
+            LossKind::Quota => of_each.fold(0u64, u64::saturating_add),
+            _ => of_each.max().unwrap_or(0),
+        };
         let counted = budget.quotas.iter().find(|quota| Some(&quota.cgroup) == one.place.cgroup.as_ref());
         let Some(counted) = counted else { continue };
         let room = leader.wall_ns.saturating_sub(all.saturating_sub(one.ns));
         // A thread cannot be kept for longer than the runqueues of its group are.
-        one.ns = one.ns.max(sum).min(counted.throttled_ns).min(room);
+        one.ns = one.ns.max(of_all).min(counted.throttled_ns).min(room);
         one.times = one.times.max(counted.throttled.min(members().map(of_quota).fold(0, u64::saturating_add)));
     }
 }

@@ -41,7 +41,18 @@ fn more_threads_than_a_quota_feeds_are_named_and_one_thread_is_not() {
     let crowd = (0..4).map(|n| busy(PROGRAM + n, "server")).collect();
     let all = losses(&Budget { quotas: vec![quota.clone()], ..of(crowd) }, PROGRAM);
     assert_eq!(all[0].kind, LossKind::ThreadsOverQuota);
-    assert!(all[0].ns <= WALL, "{}", all[0].ns);
+    assert_eq!(all[0].ns, 2000 * MS, "all of them have it at the same time");
+    let ready = || part(Spent::Ready, 600, 60);
+    let waiting = |n: u32| {
+        let thread = busy(PROGRAM + n, "server");
+        ThreadBudget {
+            wall_ns: WALL + 600 * MS,
+            parts: [thread.parts, vec![ready()]].concat(),
+            ..busy(PROGRAM + n, "server")
+        }
+    };
+    let all = losses(&Budget { quotas: vec![quota.clone()], ..of((0..4).map(waiting).collect()) }, PROGRAM);
+    assert_eq!(all[0].ns, 2600 * MS, "ready, while no thread ran: the group was without quota");
     let idle = (1..4).map(|n| thread(PROGRAM + n, "idle", vec![])).chain([busy(PROGRAM, "server")]).collect();
     let one = losses(&Budget { quotas: vec![quota], ..of(idle) }, PROGRAM);
     assert_eq!((one[0].kind, one[0].ns), (LossKind::Quota, 2000 * MS));
