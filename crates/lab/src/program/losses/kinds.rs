@@ -212,7 +212,9 @@ impl<'a> Facts<'a> {
             thread.pid == self.thread.pid && share(spent(thread, busy), thread) >= BUSY
         };
         let busy = self.budget.threads.iter().filter(is_busy).count();
-        let crowd = busy > 2 && cpus.is_some_and(|cpus| busy as f64 > cpus + 1.0);
+        // More than its wall time: the group was without quota on two CPUs at once. Threads that take turns are on one.
+        let beside = quota.is_some_and(|quota| quota.throttled_ns > self.thread.wall_ns);
+        let crowd = busy > 2 && beside && cpus.is_some_and(|cpus| busy as f64 > cpus + 1.0);
         Sort::kept(if crowd { LossKind::ThreadsOverQuota } else { LossKind::Quota }, place)
     }
 

@@ -62,8 +62,11 @@ fn more_threads_than_a_quota_feeds_are_named_and_one_thread_is_not() {
 fn threads_that_take_turns_share_the_time_of_their_quota() {
     let one = |tid| thread(tid, "server", vec![part(Spent::ThrottledByQuota, 700, 30), part(Spent::Running, 200, 90)]);
     let quota = Quota { cgroup: "/box".into(), throttled: 90, throttled_ns: 2100 * MS, ..Quota::default() };
-    let all = losses(&Budget { quotas: vec![quota], ..of((0..3).map(|n| one(PROGRAM + n)).collect()) }, PROGRAM);
-    assert_eq!((all[0].kind, all[0].ns, all[0].times), (LossKind::Quota, 2100 * MS, 90));
+    let small = Quota { quota_ns: 5 * MS, period_ns: 20 * MS, ..quota.clone() };
+    for quota in [quota, small] {
+        let all = losses(&Budget { quotas: vec![quota], ..of((0..3).map(|n| one(PROGRAM + n)).collect()) }, PROGRAM);
+        assert_eq!((all[0].kind, all[0].ns, all[0].times), (LossKind::Quota, 2100 * MS, 90), "one runs at a time");
+    }
 }
 
 #[test]
