@@ -87,6 +87,8 @@ pub(super) struct Facts<'a> {
     budget: &'a Budget,
     allocates: bool,
     copies: bool,
+    /// Most page faults are copies: a sample at the begin or the end of a fault does not say which it is.
+    copies_most: bool,
     own_work: bool,
     /// How often it waited in the call of event loops, epoll_wait(2).
     loops: u64,
@@ -99,13 +101,15 @@ impl<'a> Facts<'a> {
     pub(super) fn new(thread: &'a ThreadBudget, budget: &'a Budget) -> Self {
         let busy = spent(thread, |part| matches!(part.spent, Spent::Running | Spent::FaultNew));
         let allocator = spent(thread, |part| part.spent == Spent::FaultNew || runs_in(part, &MAPS));
-        let copies = share(spent(thread, |part| part.spent == Spent::FaultCopy), thread) >= COPIES;
+        let copied = spent(thread, |part| part.spent == Spent::FaultCopy);
+        let copies = share(copied, thread) >= COPIES;
         let polls = thread.parts.iter().filter(|part| in_epoll(part));
         Self {
             thread,
             budget,
             allocates: busy > 0 && allocator as f64 >= ALLOCATES * busy as f64,
             copies,
+            copies_most: copies && copied > spent(thread, |part| part.spent == Spent::FaultNew),
             own_work: own_work(thread),
             loops: polls.fold(0, |sum, part| sum.saturating_add(part.times)),
             interpreter: runtime::interpreter(thread, budget),
@@ -153,6 +157,7 @@ impl<'a> Facts<'a> {
             Spent::FaultFile => Sort::kept(LossKind::FaultFile, of_file()),
             Spent::FaultSwap => Sort::kept(LossKind::FaultSwap, of_cgroup()),
             Spent::FaultCopy => Sort::by(LossKind::FaultCopy, culprit()),
+            Spent::FaultNew if self.copies_most => Sort::by(LossKind::FaultCopy, None),
             Spent::FaultNew if self.allocates => Sort::kept(LossKind::Allocator, nowhere()),
             Spent::Reclaim => Sort::kept(LossKind::Reclaim, of_cgroup()),
             Spent::MmapLock => Sort::by(LossKind::MmapLock, culprit()),

@@ -232,6 +232,11 @@ fn faults_are_told_apart() {
     assert_eq!((swapped.kind, swapped.place.cgroup.as_deref()), (LossKind::FaultSwap, Some("/small")));
     let copied = first(vec![part(Spent::FaultCopy, 300, 900), in_call("clone", part(Spent::Running, 100, 5))]);
     assert_eq!((copied.kind, copied.ns), (LossKind::FaultCopy, 400 * MS));
+    let with_new = |new| {
+        first(vec![part(Spent::FaultCopy, 300, 900), part(Spent::FaultNew, new, 90), part(Spent::Running, 2000, 9)])
+    };
+    assert_eq!(with_new(100).ns, 400 * MS, "the begin and the end of a fault do not say which it is");
+    assert_eq!(with_new(400).ns, 300 * MS, "most are of new pages");
     assert_eq!(
         kind(vec![in_call("clone", part(Spent::Running, 100, 5))]),
         LossKind::OnTime,
