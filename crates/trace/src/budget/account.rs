@@ -260,6 +260,8 @@ impl<'a> Found<'a> {
         let mut thing = Thing::default();
         match spent {
             Spent::Lock | Spent::Condition if key.mode == 0 => thing.futex = Some(key.thing).filter(|at| *at != 0),
+            // A wait for a signal that times out is one for the same signal.
+            Spent::Asleep if key.mode == 0 => thing.futex = Some(key.thing).filter(|at| *at != 0),
             Spent::ThrottledRealTime => {
                 thing.cgroup = self.groups.limits.real_time(info.name.pid).map(str::to_owned);
             }

@@ -3,6 +3,7 @@
 use punctual_record::{Budget, LossKind, LossPlace, Quota, Spent, ThreadBudget, ThreadPolicy, TimePart, Who};
 
 use super::sort::{Found, OWN, Sort, share, spent};
+use super::waits::Rechecked;
 use super::{runtime, waits};
 
 /// A nice value that is larger by this gets a third of the CPU time, or less.
@@ -90,6 +91,8 @@ pub(super) struct Facts<'a> {
     /// Most page faults are copies: a sample at the begin or the end of a fault does not say which it is.
     copies_most: bool,
     own_work: bool,
+    /// Where it waits for a signal, with time-outs between.
+    rechecked: Vec<Rechecked<'a>>,
     /// How often it waited in the call of event loops, epoll_wait(2).
     loops: u64,
     /// The thread that has the interpreter's lock, and the process that traces.
@@ -110,6 +113,7 @@ impl<'a> Facts<'a> {
             allocates: busy > 0 && allocator as f64 >= ALLOCATES * busy as f64,
             copies,
             copies_most: copies && copied > spent(thread, |part| part.spent == Spent::FaultNew),
+            rechecked: waits::rechecked(thread),
             own_work: own_work(thread),
             loops: polls.fold(0, |sum, part| sum.saturating_add(part.times)),
             interpreter: runtime::interpreter(thread, budget),
@@ -223,8 +227,11 @@ impl<'a> Facts<'a> {
         Sort::kept(if crowd { LossKind::ThreadsOverQuota } else { LossKind::Quota }, place)
     }
 
-    /// A sleep in a handler of an event loop. Other sleeps are the program's choice.
+    /// A sleep in a handler of an event loop, or a time-out in a wait for a signal. Other sleeps are the program's choice.
     fn asleep(&self, part: &TimePart) -> Option<Sort> {
+        if let Some(wait) = self.rechecked.iter().find(|wait| wait.has(part)) {
+            return waits::sort(wait.signalled, self.thread, self.meets(wait.signalled));
+        }
         let held_up = self.loops >= LOOPS
             && part.call.as_deref().is_some_and(|call| SLEEPS.contains(&call))
             && part.ns / part.times.max(1) >= HELD_UP_NS;

@@ -11,6 +11,8 @@ const COMPUTES: f64 = 0.5;
 /// Fewer waits show no habit.
 const OFTEN: u64 = 10;
 const FUTEX: &str = "futex";
+/// The process of HotSpot.
+pub(super) const JAVA: &str = "java";
 
 /// Threads of HotSpot that serve the others, beside its collectors.
 const HOUSEKEEPERS: [&str; 10] = [
@@ -29,7 +31,7 @@ const HOUSEKEEPERS: [&str; 10] = [
 /// Whether this thread serves the others of its program.
 pub(super) fn keeps_house(thread: &ThreadBudget) -> bool {
     let named = |start: &str| thread.thread.starts_with(start);
-    thread.process == "java" && (HOUSEKEEPERS.iter().any(|start| named(start)) || collects(&thread.thread))
+    thread.process == JAVA && (HOUSEKEEPERS.iter().any(|start| named(start)) || collects(&thread.thread))
 }
 
 /// The thread of a Python program that has the interpreter's lock while this one wants it. A wait for it times out after a switch interval,

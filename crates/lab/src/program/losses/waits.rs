@@ -2,7 +2,7 @@
 
 use punctual_record::{LossKind, LossPlace, Spent, ThreadBudget, TimePart, Who};
 
-use super::runtime::collects;
+use super::runtime::{JAVA, collects};
 use super::sort::Sort;
 
 /// Most links of a chain of threads that wait for each other.
@@ -18,6 +18,10 @@ const TICK: &str = "TIMER";
 /// The shortest time-out is a tick, and begins within another: it ends after at most two, here with the way through the scheduler. One of
 /// more ticks is longer than was asked for by less than it was asked for.
 const TICKS: f64 = 2.2;
+/// A condition variable of glibc has its futexes within its size.
+const CONDITION_BYTES: u64 = 48;
+/// A wait for a signal has at most this many time-outs: with more, it is a sleep that a signal ends now and then.
+const RECHECKS: u64 = 4;
 
 /// The loss that this wait is; `None` where the thread may have had no work.
 pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, meets: bool) -> Option<Sort> {
@@ -49,6 +53,42 @@ pub(super) fn is_tick(part: &TimePart, tick_ns: Option<u64>) -> bool {
     let by_tick = part.who.as_ref().is_some_and(|who| who.tid == 0 && who.thread == TICK);
     let each = part.ns as f64 / part.times.max(1) as f64;
     by_tick && part.times >= FEWEST && tick_ns.is_some_and(|tick| each <= TICKS * tick as f64)
+}
+
+/// Waits for a signal of another thread that time out now and then, to look whether it was missed: those of a monitor of Java.
+#[derive(Debug)]
+pub(super) struct Rechecked<'a> {
+    /// Those that a signal ended, the longest of them for all.
+    pub(super) signalled: &'a TimePart,
+    futex: u64,
+}
+
+impl Rechecked<'_> {
+    /// Whether this sleep is a time-out of the same wait.
+    pub(super) fn has(&self, part: &TimePart) -> bool {
+        part.thing.futex.is_some_and(|futex| futex.abs_diff(self.futex) < CONDITION_BYTES)
+    }
+}
+
+/// The waits of this thread that are of such a kind: a thread of Java looks after 1 ms, 8 ms and 64 ms whether its monitor is free.
+pub(super) fn rechecked(thread: &ThreadBudget) -> Vec<Rechecked<'_>> {
+    let of = |spent: Spent| thread.parts.iter().filter(move |part| part.spent == spent && part.thing.futex.is_some());
+    let times = |spent: Spent, wait: &Rechecked<'_>| {
+        of(spent).filter(|part| wait.has(part)).fold(0u64, |sum, part| sum.saturating_add(part.times))
+    };
+    let mut waits: Vec<Rechecked<'_>> = Vec::new();
+    // Elsewhere a wait with a time-out may be a period.
+    for signalled in of(Spent::Condition).filter(|_| thread.process == JAVA) {
+        let Some(futex) = signalled.thing.futex else { continue };
+        if !waits.iter().any(|wait| wait.has(signalled)) {
+            waits.push(Rechecked { signalled, futex });
+        }
+    }
+    waits.retain(|wait| {
+        let (slept, woken) = (times(Spent::Asleep, wait), times(Spent::Condition, wait));
+        slept <= woken.saturating_mul(RECHECKS)
+    });
+    waits
 }
 
 /// A lock, by what its holder did meanwhile.
@@ -100,7 +140,7 @@ fn condition(part: &TimePart, who: &Who, thread: &ThreadBudget, meets: bool) -> 
     if part.times < FEWEST {
         return None;
     }
-    let virtual_machine = thread.process == "java" && own;
+    let virtual_machine = thread.process == JAVA && own;
     if virtual_machine && collects(&who.thread) {
         return Some(Sort::kept(LossKind::Collector, LossPlace::default()));
     }

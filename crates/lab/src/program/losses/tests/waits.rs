@@ -50,6 +50,23 @@ fn a_signal_that_is_late_for_work_is_a_loss_and_want_of_work_is_not() {
 }
 
 #[test]
+fn a_wait_that_times_out_and_begins_again_is_one_wait() {
+    let of_program = |process: &str, futex_of_sleep, sleeps| {
+        let sleeps = in_call("futex", at(futex(futex_of_sleep), part(Spent::Asleep, 1200, sleeps)));
+        let keeper = meanwhile(part(Spent::Asleep, 400, 140), sibling("keeper-2"));
+        let woken = in_call("futex", by(keeper, at(futex(0xab0), part(Spent::Condition, 400, 140))));
+        let own = ThreadBudget { process: process.into(), ..main(vec![sleeps, woken]) };
+        losses(&of(vec![own]), PROGRAM).swap_remove(0)
+    };
+    let monitor = |futex_of_sleep, sleeps| of_program("java", futex_of_sleep, sleeps);
+    let loss = monitor(0xab4, 280);
+    assert_eq!((loss.kind, loss.ns, loss.place.holder.as_deref()), (LossKind::Lock, 1600 * MS, Some("keeper-2")));
+    assert_eq!(monitor(0xb00, 280).ns, 400 * MS, "it sleeps elsewhere");
+    assert_eq!(monitor(0xab4, 2800).ns, 400 * MS, "it mostly sleeps");
+    assert_eq!(of_program("server", 0xab4, 280).kind, LossKind::OnTime, "a period that a signal may end");
+}
+
+#[test]
 fn threads_that_wait_together_for_the_same_one_meet_at_a_barrier() {
     let last = || meanwhile(part(Spent::Running, 2000, 200), sibling("member-2"));
     let waits = |times| vec![by(last(), at(futex(0xba), part(Spent::Condition, 2000, times)))];
