@@ -174,11 +174,10 @@ fn condition(part: &TimePart, who: &Who, thread: &ThreadBudget, meets: bool) -> 
     if !busy {
         return None;
     }
-    if meets {
-        let culprit = place.culprit;
-        return Some(Sort::idle(LossKind::Barrier, LossPlace { culprit, ..LossPlace::default() }));
-    }
-    Some(Sort::idle(LossKind::Condition, place))
+    let kind = if meets { LossKind::Barrier } else { LossKind::Condition };
+    // The main thread waits for what its own threads compute; one of them may wait for work. Those of one name hand work to each other.
+    let may_be_idle = !own || thread.tid != thread.pid || who.thread == thread.thread;
+    Some(Sort { kind, place, may_be_idle })
 }
 
 /// A socket, by what the other end did meanwhile.

@@ -50,6 +50,16 @@ fn a_signal_that_is_late_for_work_is_a_loss_and_want_of_work_is_not() {
 }
 
 #[test]
+fn the_main_thread_s_wait_for_a_busy_thread_goes_before_a_shorter_loss_and_that_of_a_worker_does_not() {
+    let wait = |who: Who| by(meanwhile(part(Spent::Running, 1400, 200), who), part(Spent::Condition, 1500, 200));
+    let kept = || by(stranger("cc1"), part(Spent::Ready, 600, 300));
+    assert_eq!(kind(vec![wait(sibling("producer")), kept()]), LossKind::Condition);
+    assert_eq!(kind(vec![wait(sibling("server")), kept()]), LossKind::HogProcess, "it may have had no work");
+    let worker = thread(PROGRAM + 7, "worker", vec![wait(sibling("producer")), kept()]);
+    assert_eq!(losses(&of(vec![worker]), PROGRAM)[0].kind, LossKind::HogProcess, "nor a worker");
+}
+
+#[test]
 fn a_wait_that_times_out_and_begins_again_is_one_wait() {
     let of_program = |process: &str, futex_of_sleep, sleeps| {
         let sleeps = in_call("futex", at(futex(futex_of_sleep), part(Spent::Asleep, 1200, sleeps)));
