@@ -3,7 +3,7 @@
 use punctual_record::{Budget, Loss, LossKind, Spent, ThreadBudget, TimePart};
 
 use super::kinds::Facts;
-use super::sort::{healthy, share, spent};
+use super::sort::{Found, healthy, share, spent};
 
 /// Fewer turns show no habit.
 const TURNS: u64 = 5;
@@ -71,12 +71,22 @@ fn is_input(part: &TimePart) -> bool {
 
 impl Health {
     /// From which share of the run on a loss is worth the first sentence.
-    pub(super) const fn least_of_a_loss(self) -> f64 {
+    const fn least_of_a_loss(self) -> f64 {
         match self {
             Self::Met => MET,
             Self::Computes { .. } => COMPUTING,
             Self::Sleeps | Self::Input { .. } => WAITING,
         }
+    }
+
+    /// Whether this loss is worth the first sentence. A program that computes, and waits for less than that, is fast enough for those who
+    /// give it work.
+    pub(super) fn is_led_by(self, one: &Found, thread: &ThreadBudget) -> bool {
+        let computes = match self {
+            Self::Computes { ns, .. } => ns,
+            Self::Met | Self::Sleeps | Self::Input { .. } => 0,
+        };
+        share(one.ns, thread) >= self.least_of_a_loss() && !(one.may_be_idle && one.ns < computes)
     }
 
     /// As an entry of the losses.

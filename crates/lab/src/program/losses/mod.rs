@@ -31,9 +31,8 @@ pub(crate) fn losses(budget: &Budget, program: u32) -> Vec<Loss> {
     let mut found = kinds::found(leader, budget);
     sum_over_process(&mut found, leader, budget);
     let health = health::health(leader, budget);
-    let leads = |one: &Found| share(one.ns, leader) >= health.least_of_a_loss().max(SMALL);
     ranked(&mut found);
-    let ill = found.first().is_some_and(leads);
+    let ill = found.first().is_some_and(|one| health.is_led_by(one, leader));
     let healthy = health.loss(leader);
     let listed = found.into_iter().filter(|one| share(one.ns, leader) >= LISTED).map(|one| one.loss(leader));
     if ill {

@@ -36,6 +36,18 @@ fn a_server_without_requests_is_not_kept_by_its_client() {
 }
 
 #[test]
+fn a_program_that_computes_longer_than_it_waits_for_work_computes() {
+    let with = |ran| {
+        let waits = by(stranger("client"), part(Spent::Pipe, 600, 1));
+        kind(vec![waits, part(Spent::Running, ran, 40)])
+    };
+    assert_eq!(with(1700), LossKind::Computes);
+    assert_eq!(with(100), LossKind::Pipe);
+    let kept = by(stranger("thief"), part(Spent::Ready, 600, 90));
+    assert_eq!(kind(vec![kept, part(Spent::Running, 1700, 40)]), LossKind::HogProcess, "that is not for want of work");
+}
+
+#[test]
 fn a_handler_that_sleeps_holds_up_its_event_loop_and_a_plain_sleep_does_not() {
     let sleeps = || in_call("clock_nanosleep", part(Spent::Asleep, 1200, 25));
     let epoll = |times| in_call("epoll_wait", part(Spent::Asleep, 1700, times));
