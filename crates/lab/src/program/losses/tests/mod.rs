@@ -175,3 +175,31 @@ proptest! {
         }
     }
 }
+
+/// Judges plays again that `culprits/culprits.py --keep DIR` kept, before `culprits/culprits.py --again DIR` scores them:
+/// `PUNCTUAL_PLAYS=DIR cargo test -p punctual-lab --lib judge_again -- --ignored`.
+#[test]
+#[ignore = "changes the plays of a folder: PUNCTUAL_PLAYS=DIR"]
+fn judge_again() {
+    let folder =
+        std::path::PathBuf::from(std::env::var_os("PUNCTUAL_PLAYS").expect("PUNCTUAL_PLAYS names a folder of plays"));
+    let mut judged = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            judged += u32::from(judge(&path));
+        }
+    }
+    assert!(judged > 0, "the folder has no play with a budget");
+}
+
+/// Whether the play has a budget. Its losses are written anew.
+fn judge(path: &std::path::Path) -> bool {
+    let mut play: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let Some(causes) = play.pointer_mut("/record/causes") else { return false };
+    let known: punctual_record::Causes = serde_json::from_value(causes.clone()).unwrap();
+    let (Some(budget), Some(program)) = (&known.budget, &known.program) else { return false };
+    causes["losses"] = serde_json::to_value(losses(budget, program.pid)).unwrap();
+    std::fs::write(path, serde_json::to_vec_pretty(&play).unwrap()).unwrap();
+    true
+}
