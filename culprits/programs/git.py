@@ -6,7 +6,7 @@ import sys
 import time
 
 from culprit import draws
-from injected import Stops, WORK, begin, end, hog, schedstat, since, some_cpu, throttled, victim
+from injected import Stops, WORK, begin, end, hog, hogs, kept_by_hog, schedstat, since, some_cpu, throttled, victim
 
 kind = sys.argv[1]
 folder = WORK / "repository"
@@ -30,6 +30,7 @@ time.sleep(0.2)
 if kind == "hog":
     hog(thief, cpu, fifo=True)
 before = schedstat(git.pid)
+hog_before = schedstat(hogs[0]) if kind == "hog" else {}
 if kind == "quota":
     stopped = throttled()
 stops = Stops(git.pid, freezer=True)
@@ -50,6 +51,7 @@ if kind == "quota":
 elif kind == "freezer":
     end(started, stops.lost, stops.times, git)
 elif kind == "hog":
-    end(started, waited, 1, git, culprit=thief)
+    lost, queued = kept_by_hog(git.pid, before, hog_before)
+    end(started, lost, 1, git, queued_ns=queued, culprit=thief)
 else:
     end(started, ran, 1, git, waited_ns=waited)

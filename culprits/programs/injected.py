@@ -16,6 +16,8 @@ from pathlib import Path
 from culprit import draws
 
 GROUP = Path(os.environ.get("CULPRIT_CGROUP", "/nowhere"))
+# The processes that `hog` started.
+hogs = []
 WORK = Path(os.environ.get("CULPRIT_WORK", "."))
 
 
@@ -77,7 +79,7 @@ def hog(named, cpu, fifo=False):
             if fifo:
                 time.sleep(draws.uniform(0.015, 0.025))
 
-    return forked(named, run)
+    hogs.append(forked(named, run))
 
 
 class Stops:
@@ -117,12 +119,19 @@ def schedstat(pid):
 
 
 def since(pid, before):
-    """CPU time, and time waited for a CPU, since `before`, of the thread that waited most."""
+    """CPU time, and time waited for a CPU, since `before`, of the thread that ran most."""
     passed = []
     for thread, now in schedstat(pid).items():
         then = before.get(thread, (0, 0))
         passed.append((now[0] - then[0], now[1] - then[1]))
-    return max(passed, key=lambda each: each[1])
+    return max(passed)
+
+
+def kept_by_hog(pid, before, hog_before):
+    """How long the thread waited for its CPU since then, at most as long as the hog ran, and how long in all: beside other programs, it
+    waits for them too."""
+    waited = since(pid, before)[1]
+    return min(waited, since(hogs[0], hog_before)[0]), waited
 
 
 def throttled():

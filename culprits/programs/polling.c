@@ -3,13 +3,18 @@
 #include <stdatomic.h>
 
 static atomic_long step;
+static _Atomic int64_t polled;
 static int64_t need, steps;
 
 static void *poller(void *number)
 {
     name("poller-%ld", (long)number);
-    while (atomic_load(&step) >= 0)
-        ;
+    for (int64_t before = cpu(), used; atomic_load(&step) >= 0; before = used) {
+        for (int poll = 0; poll < 10000; poll++)
+            atomic_load(&step);
+        used = cpu();
+        atomic_fetch_add(&polled, used - before);
+    }
     return NULL;
 }
 
@@ -20,12 +25,15 @@ int main(void)
     for (long number = 1; number <= 3; number++)
         thread(poller, (void *)number);
     name("worker");
-    int64_t waited = run_delay(), begin = now();
+    int64_t waited = run_delay(), theirs = polled, begin = now();
     for (; now() - begin < 5 * SECOND / 2; steps++) {
         work(need);
         atomic_fetch_add(&step, 1);
     }
+    /* Beside other programs, the wait is for them too. */
     int64_t lost = run_delay() - waited, end = now();
+    theirs = polled - theirs;
+    lost = theirs < lost ? theirs : lost;
     tell(end - begin, lost, steps, "\"subject\": \"worker\", \"culprit\": \"poller\"");
     _exit(0);
 }

@@ -7,7 +7,7 @@ import sys
 import time
 
 from culprit import draws
-from injected import Stops, WORK, begin, end, hog, schedstat, since, some_cpu, throttled, victim
+from injected import Stops, WORK, begin, end, hog, hogs, kept_by_hog, schedstat, since, some_cpu, throttled, victim
 
 kind = sys.argv[1]
 cpu = some_cpu()
@@ -65,7 +65,12 @@ elif kind == "stopped":
     while time.monotonic() < until:
         stops.once()
     end(started, stops.lost, stops.times, server, culprit="python3")
-elif kind in ("hog", "nice"):
+elif kind == "hog":
+    before, hog_before = schedstat(server.pid), schedstat(hogs[0])
+    count = load(2.5)
+    lost, queued = kept_by_hog(server.pid, before, hog_before)
+    end(started, lost, count, server, queued_ns=queued, culprit=thief)
+elif kind == "nice":
     before = schedstat(server.pid)
     count = load(2.5)
     end(started, since(server.pid, before)[1], count, server, culprit=thief)

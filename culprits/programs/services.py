@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from culprit import draws
-from injected import Stops, WORK, begin, end, hog, schedstat, since, some_cpu, throttled, victim
+from injected import Stops, WORK, begin, end, hog, hogs, kept_by_hog, schedstat, some_cpu, throttled, victim
 
 kind = sys.argv[1]
 tools = Path(os.environ["CULPRIT_TOOLS"])
@@ -57,6 +57,7 @@ if hogged:
 stops = Stops(service.pid, freezer=kind.endswith("frozen"))
 started = begin(service.pid)
 before, until, asked = schedstat(service.pid), time.monotonic() + 2.5, 0
+hog_before = schedstat(hogs[0]) if hogged else {}
 if kind.endswith("quota"):
     stopped = throttled()
 while time.monotonic() < until:
@@ -68,6 +69,7 @@ if kind.endswith("quota"):
     lost, times = (now - then for now, then in zip(throttled(), stopped))
     end(started, lost, times, service)
 elif hogged:
-    end(started, since(service.pid, before)[1], asked, service, culprit=thief)
+    lost, queued = kept_by_hog(service.pid, before, hog_before)
+    end(started, lost, asked, service, queued_ns=queued, culprit=thief)
 else:
     end(started, stops.lost, stops.times, service, culprit="python3")
