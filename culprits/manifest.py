@@ -21,6 +21,8 @@ A manifest is `manifests/NAME.toml`:
     kind = "quota"                  a name of losses.toml; `or` has others that are as true
     sentence = "..."                for people: the sentence in words, with the figures in braces
     size = "lost_ns"                the figure with the size; 20 % off is right
+    sizes = {computes = "cpu_ns"}   that of another kind
+    wall = true                     the figure is by the wall clock: `queued_ns`, what the program waited for its CPU, is in it
     subject = "quota"               the thread that leads; "$KEY" is a figure
     place = {cgroup = "$cgroup"}    what has to be named, for two points
     known = {culprit = "$culprit"}  what may be absent, but not wrong
@@ -50,6 +52,8 @@ class Expected:
     also: list = field(default_factory=list)
     size: str = "lost_ns"
     tolerance: float = 0.2
+    sizes: dict = field(default_factory=dict)
+    wall: bool = False
     place: dict = field(default_factory=dict)
     known: dict = field(default_factory=dict)
 

@@ -1,6 +1,9 @@
 """The points of a play: 2 where the first sentence names the ailment with its size, 1 where the first screen lists it, -2 where the
 first sentence is false, else 0.
 
+Beside compilers a program has two ailments. Where its own figure says that it waited longer for its CPU than for all else, the first
+sentence has to be about that: it gets the 2 points if it has that size, and the screen lists the own ailment with its size.
+
 An engine that writes `causes.losses` (losses.toml) is judged by that list alone. Of an older one the text is read, with the
 regular expressions of the manifest.
 """
@@ -41,6 +44,20 @@ def near(value, truth, tolerance):
     return abs(value - truth) <= tolerance * truth
 
 
+def sized(loss, expected, figures):
+    """Whether the size of a loss is right. A figure by the wall clock may have what the program waited for its CPU in it, or not.
+
+    >>> from manifest import Expected
+    >>> wall = Expected(kind="condition", sentence="", subject="", wall=True)
+    >>> truth = {"lost_ns": 100, "queued_ns": 40}
+    >>> [sized({"kind": "condition", "ns": ns}, wall, truth) for ns in (110, 80, 60, 40, 130)]
+    [True, True, True, False, False]
+    """
+    truth = figures[expected.sizes.get(loss["kind"], expected.size)]
+    least = max(truth - figures.get("queued_ns", 0), 0) if expected.wall else truth
+    return least * (1 - expected.tolerance) <= loss["ns"] <= truth * (1 + expected.tolerance)
+
+
 def resolved(value, figures):
     return str(figures[value[1:]]) if value.startswith("$") else value
 
@@ -55,12 +72,16 @@ def ideal(expected, figures):
 def agrees(key, said, wanted):
     """Whether a name that was said is the wanted one: paths by their ends, threads by what the kernel keeps of a name.
 
+    >>> agrees("cgroup", "/", "/sys/fs/cgroup/cpu/limited")
+    False
     >>> agrees("cgroup", "/culprits-7/limited", "/sys/fs/cgroup/cpu/culprits-7/limited"), agrees("culprit", "thief-31", "thief-32")
     (True, False)
     >>> agrees("holder", "number-cruncher", "number-cruncher-1"), agrees("culprit", "poller-2", "poller")
     (True, True)
     """
     if key in ("cgroup", "file"):
+        if "/" in (said, wanted):
+            return said == wanted
         return wanted.endswith(said.lstrip("/")) or said.endswith(wanted.lstrip("/"))
     if key in ("lock", "condition"):
         return int(said, 16) == int(wanted, 16)
@@ -79,10 +100,30 @@ def verdict(culprit, play):
     losses = play.record.get("causes", {}).get("losses")
     if losses is None:
         return verdict_of_text(culprit, play)
-    return verdict_of_losses(culprit.expected, losses, play.figures)
+    return verdict_of_losses(culprit.expected, losses, play.figures, play.record["causes"].get("watched_ns", 0))
 
 
-def verdict_of_losses(expected, losses, figures):
+def beside_others(expected, losses, figures, queued):
+    """The verdict where the first sentence is about other programs on the CPU, and the program says too that it waited for it that long.
+
+    >>> from manifest import Expected
+    >>> disk = Expected(kind="disk", sentence="", subject="s")
+    >>> said = [{"kind": "hog-process", "ns": 190, "subject": "s"}, {"kind": "disk", "ns": 100, "subject": "s", "place": {}}]
+    >>> [beside_others(disk, said, {"lost_ns": own, "ran_ns": 400}, 200).points for own in (100, 60, 300)]
+    [2, 1, 0]
+    """
+    own = figures[expected.size]
+    wanted = {**expected.place, **expected.known}
+    listed = [loss for loss in losses[1:] if loss["kind"] in (expected.kind, *expected.also) and not placed(loss, wanted, figures)[1]]
+    if not expected.healthy() and queued < own - (queued if expected.wall else 0):
+        return Verdict(1, "listed, behind what took less") if any(sized(loss, expected, figures) for loss in listed) else Verdict(0, "others instead")
+    whole = [loss for loss in listed if sized(loss, expected, figures) and not [key for key in placed(loss, wanted, figures)[0] if key in expected.place]]
+    if whole and near(losses[0]["ns"], queued, expected.tolerance):
+        return Verdict(2, "listed, behind the others, which took more")
+    return Verdict(1, "listed") if listed else Verdict(0, "others instead")
+
+
+def verdict_of_losses(expected, losses, figures, watched=0):
     """Judges the typed losses.
 
     >>> from manifest import Expected
@@ -93,6 +134,9 @@ def verdict_of_losses(expected, losses, figures):
     ...     [("hog-fifo", 90, "thief-1"), ("hog-fifo", 50, "thief-1"), ("hog-fifo", 90, "cc1"), ("disk", 90, "x"), ("disk", 2, "x"),
     ...     ("hog-process", 90, "cc1")]]
     [2, 1, -2, -2, 0, 0]
+    >>> beside = {"lost_ns": 100, "ran_ns": 120, "queued_ns": 150, "culprit": "thief-1"}
+    >>> [verdict_of_losses(hog, [said("hog-process", ns, "cc1")], beside).points for ns in (60, 90)]
+    [0, -2]
     """
     truth, ran = figures[expected.size], figures["ran_ns"]
     kinds = [expected.kind, *expected.also]
@@ -107,17 +151,25 @@ def verdict_of_losses(expected, losses, figures):
         absent, wrong = placed(first, wanted, figures)
         if wrong:
             return Verdict(-2, f"wrong {', '.join(wrong)}")
-        right = expected.kind == "on-time" or near(first["ns"], truth, expected.tolerance)
+        right = expected.kind == "on-time" or sized(first, expected, figures)
         missing = [key for key in absent if key in expected.place]
         subject = agrees("subject", first["subject"], resolved(expected.subject, figures))
         if right and subject and not missing:
             return Verdict(2, "named")
         off = "another size" if not right else "another thread" if not subject else f"no {', '.join(missing)}"
         return Verdict(1, f"named, but {off}")
-    # A culprit has one ailment. Only the machine can have taken something else: what the ailment leaves of the run.
+    # A culprit has one ailment. Only the machine can have taken something else: what the ailment leaves of the watch, or what the program
+    # itself says that it waited for its CPU.
+    kind = LOSSES.get(first["kind"], {})
+    others = figures.get("queued_ns", 0) - (truth if LOSSES[expected.kind].get("queue", False) else 0)
+    if kind.get("queue", False) and kind.get("machine", False) and first["ns"] <= (1 + expected.tolerance) * others:
+        return beside_others(expected, losses, figures, others)
     most = SMALL * ran if expected.healthy() else expected.tolerance * truth
-    if LOSSES.get(first["kind"], {}).get("machine", False):
-        most += max(ran - truth, 0)
+    if kind.get("machine", False):
+        most += max(max(ran, watched) - truth, 0)
+    # That it computes is not false of a program that does: it is no answer, where something makes it compute.
+    if first["kind"] == "computes" and LOSSES[expected.kind].get("computes", False):
+        most = ran
     if first["ns"] > most:
         return Verdict(-2, f"{first['kind']} cannot have taken so much")
     listed = any(loss["kind"] in kinds and not placed(loss, wanted, figures)[1] for loss in losses)

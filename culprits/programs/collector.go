@@ -27,5 +27,5 @@ func main() {
 		times++
 	}
 	runtime.KeepAlive(live)
-	fmt.Printf("{\"ran_ns\": %d, \"lost_ns\": %d, \"times\": %d}\n", time.Since(begin), lost, times)
+	fmt.Printf("{\"ran_ns\": %d, \"lost_ns\": %d, \"times\": %d, \"queued_ns\": %d}\n", time.Since(begin), lost, times, queued())
 }

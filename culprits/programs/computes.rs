@@ -15,7 +15,7 @@ fn main() {
     }
     let after = culprit::schedstat();
     println!(
-        r#"{{"ran_ns": {}, "lost_ns": {}, "times": 1, "waited_ns": {}}}"#,
+        r#"{{"ran_ns": {}, "lost_ns": {}, "times": 1, "queued_ns": {}}}"#,
         begin.elapsed().as_nanos(),
         after.0 - before.0,
         after.1 - before.1

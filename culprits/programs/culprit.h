@@ -215,7 +215,8 @@ __attribute__((unused)) static int64_t run_delay(void)
     return waited;
 }
 
-/* The program's own figures, as one line of JSON: how long it ran, what the ailment took, how often, and further fields. */
+/* The program's own figures, as one line of JSON: how long it ran, what the ailment took, how often, how long the calling thread waited for
+ * its CPU, and further fields. */
 __attribute__((unused, format(printf, 4, 5))) static void tell(int64_t ran, int64_t lost, int64_t times, const char *further, ...)
 {
     char text[1024];
@@ -223,7 +224,8 @@ __attribute__((unused, format(printf, 4, 5))) static void tell(int64_t ran, int6
     va_start(arguments, further);
     vsnprintf(text, sizeof text, further, arguments);
     va_end(arguments);
-    printf("{\"ran_ns\": %" PRId64 ", \"lost_ns\": %" PRId64 ", \"times\": %" PRId64 "%s%s}\n", ran, lost, times, *text ? ", " : "", text);
+    printf("{\"ran_ns\": %" PRId64 ", \"lost_ns\": %" PRId64 ", \"times\": %" PRId64 ", \"queued_ns\": %" PRId64 "%s%s}\n", ran, lost, times,
+           run_delay(), *text ? ", " : "", text);
     fflush(stdout);
 }
 

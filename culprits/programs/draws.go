@@ -2,7 +2,9 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 )
@@ -16,6 +18,20 @@ func draw(low, high uint64) int {
 	mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9
 	mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb
 	return int(low + (mixed^(mixed>>31))%(high-low+1))
+}
+
+// queued is how long the thread of the program that ran most waited for its CPU, in ns.
+func queued() int64 {
+	var most, wait int64
+	files, _ := filepath.Glob("/proc/self/task/*/schedstat")
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		var ran, waited int64
+		if fmt.Sscan(string(text), &ran, &waited); ran > most {
+			most, wait = ran, waited
+		}
+	}
+	return wait
 }
 
 var sink uint64

@@ -54,4 +54,4 @@ elif kind == "hog":
     lost, queued = kept_by_hog(git.pid, before, hog_before)
     end(started, lost, 1, git, queued_ns=queued, culprit=thief)
 else:
-    end(started, ran, 1, git, waited_ns=waited)
+    end(started, ran, 1, git, queued_ns=waited)

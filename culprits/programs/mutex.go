@@ -35,5 +35,5 @@ func main() {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	fmt.Printf("{\"ran_ns\": %d, \"lost_ns\": %d, \"times\": %d, \"lock\": \"%p\"}\n", time.Since(begin), lost, times, &locks[bad])
+	fmt.Printf("{\"ran_ns\": %d, \"lost_ns\": %d, \"times\": %d, \"queued_ns\": %d, \"lock\": \"%p\"}\n", time.Since(begin), lost, times, queued(), &locks[bad])
 }

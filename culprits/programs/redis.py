@@ -53,13 +53,15 @@ if kind == "quota":
     end(started, lost, times, server, waited_ns=since(server.pid, queued)[1] - lost)
 elif kind == "script":
     lost = times = 0
+    before = schedstat(server.pid)
     long, until = draws.randint(300, 900), time.monotonic() + 2.5
     while time.monotonic() < until:
         at = time.monotonic_ns()
         ask("EVAL", f"local sum = 0 for i = 1, {long} * 10000 do sum = sum + i end return 1", 0)
         lost, times = lost + time.monotonic_ns() - at, times + 1
         load(0.02)
-    end(started, lost, times, server)
+    ran, queued = since(server.pid, before)
+    end(started, lost, times, server, cpu_ns=ran, queued_ns=queued)
 elif kind == "stopped":
     stops, until = Stops(server.pid), time.monotonic() + 2.5
     while time.monotonic() < until:

@@ -52,6 +52,6 @@ func main() {
 		all.Wait()
 		lost += time.Since(at) - 8*alone/time.Duration(runtime.NumCPU())
 	}
-	fmt.Printf("{\"ran_ns\": %d, \"lost_ns\": %d, \"times\": %d, \"turns\": %d, \"cgroup\": \"%s\"}\n",
-		time.Since(begin), lost, figure("nr_throttled")-often, turns, os.Getenv("CULPRIT_CGROUP"))
+	fmt.Printf("{\"ran_ns\": %d, \"lost_ns\": %d, \"times\": %d, \"turns\": %d, \"queued_ns\": %d, \"cgroup\": \"%s\"}\n",
+		time.Since(begin), lost, figure("nr_throttled")-often, turns, queued(), os.Getenv("CULPRIT_CGROUP"))
 }
