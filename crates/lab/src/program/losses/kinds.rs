@@ -193,6 +193,10 @@ impl<'a> Facts<'a> {
                 LossKind::Nice
             }
             _ if who.pid == self.thread.pid && self.polls(who) => LossKind::Polling,
+            // Threads of one name share one work: what one of them computes is what the program computes.
+            _ if who.pid == self.thread.pid && who.thread == self.thread.thread => {
+                return Some(Sort::idle(LossKind::HogThread, LossPlace { culprit, ..LossPlace::default() }));
+            }
             _ if who.pid == self.thread.pid => LossKind::HogThread,
             _ if real_time => LossKind::HogFifo,
             _ => LossKind::HogProcess,

@@ -12,7 +12,7 @@ pub(super) struct Found {
     pub(super) ns: u64,
     pub(super) times: u64,
     pub(super) place: LossPlace,
-    /// The thread may have had no work.
+    /// The thread may have had no work, or others of its kind did its work meanwhile.
     pub(super) may_be_idle: bool,
     /// The names that its parts have, with their time: the place is that of the most.
     pub(super) places: Vec<(LossPlace, u64)>,

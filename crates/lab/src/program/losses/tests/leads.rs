@@ -48,6 +48,17 @@ fn a_program_that_computes_longer_than_it_waits_for_work_computes() {
 }
 
 #[test]
+fn a_program_of_busy_threads_of_one_name_computes_until_they_mostly_wait_for_each_other() {
+    let beside = |name: &str, ran| {
+        let waits = by(sibling(name), part(Spent::Ready, 700, 800));
+        kind(vec![waits, part(Spent::Running, ran, 40)])
+    };
+    assert_eq!(beside("server", 1300), LossKind::Computes, "one work on all CPUs");
+    assert_eq!(beside("server", 600), LossKind::HogThread, "more threads than CPUs");
+    assert_eq!(beside("indexer-2", 1300), LossKind::HogThread, "another work");
+}
+
+#[test]
 fn a_handler_that_sleeps_holds_up_its_event_loop_and_a_plain_sleep_does_not() {
     let sleeps = || in_call("clock_nanosleep", part(Spent::Asleep, 1200, 25));
     let epoll = |times| in_call("epoll_wait", part(Spent::Asleep, 1700, times));
