@@ -137,6 +137,10 @@ def verdict_of_losses(expected, losses, figures, watched=0):
     >>> beside = {"lost_ns": 100, "ran_ns": 120, "queued_ns": 150, "culprit": "thief-1"}
     >>> [verdict_of_losses(hog, [said("hog-process", ns, "cc1")], beside).points for ns in (60, 90)]
     [0, -2]
+    >>> process = Expected(kind="hog-process", sentence="", subject="hog", place={"culprit": "$culprit"})
+    >>> beside["lost_ns"] = 60
+    >>> [verdict_of_losses(process, [said("hog-process", 150, "cc1")], {**beside, "queued_ns": queued}).points for queued in (150, 110)]
+    [1, -2]
     """
     truth, ran = figures[expected.size], figures["ran_ns"]
     kinds = [expected.kind, *expected.also]
@@ -147,8 +151,14 @@ def verdict_of_losses(expected, losses, figures, watched=0):
         small = first["ns"] <= SMALL * ran
         return Verdict(0, "a small loss leads") if small else Verdict(-2, f"{first['kind']} of a program that is on time")
     wanted = {**expected.place, **expected.known}
+    # What the program itself says that it waited for its CPU, less its ailment where that is in it.
+    others = figures.get("queued_ns", 0) - (truth if LOSSES[expected.kind].get("queue", False) else 0)
     if first["kind"] in kinds:
         absent, wrong = placed(first, wanted, figures)
+        # Others on the CPU are of the same kind: the one with the most of it is named, with the time of all.
+        if wrong == ["culprit"] and first["kind"] == "hog-process" and others >= truth:
+            right = near(first["ns"], figures["queued_ns"], expected.tolerance)
+            return Verdict(int(right), "named with the others, which took more" if right else "others instead")
         if wrong:
             return Verdict(-2, f"wrong {', '.join(wrong)}")
         right = expected.kind == "on-time" or sized(first, expected, figures)
@@ -161,7 +171,6 @@ def verdict_of_losses(expected, losses, figures, watched=0):
     # A culprit has one ailment. Only the machine can have taken something else: what the ailment leaves of the watch, or what the program
     # itself says that it waited for its CPU.
     kind = LOSSES.get(first["kind"], {})
-    others = figures.get("queued_ns", 0) - (truth if LOSSES[expected.kind].get("queue", False) else 0)
     if kind.get("queue", False) and kind.get("machine", False) and first["ns"] <= (1 + expected.tolerance) * others:
         return beside_others(expected, losses, figures, others)
     most = SMALL * ran if expected.healthy() else expected.tolerance * truth
