@@ -2,7 +2,7 @@
 
 use punctual_record::{Budget, Loss, LossKind, Spent, ThreadBudget, TimePart};
 
-use super::kinds::Facts;
+use super::kinds::{Facts, QUEUED};
 use super::sort::{Found, healthy, share, spent};
 
 /// Fewer turns show no habit.
@@ -11,8 +11,10 @@ const TURNS: u64 = 5;
 const MISSED: u64 = 50;
 /// A thread that is late by less than this share of the run at its worst is on time.
 const LATE: f64 = 0.01;
-/// A loss leads from these shares of the run on: where all deadlines are met, where the thread computes, and where it waits.
+/// A loss leads from these shares of the run on: where all deadlines are met, and of those the ones of time in the queue of a CPU, which
+/// others share with it; where the thread computes; and where it waits.
 const MET: f64 = 0.10;
+const MET_QUEUED: f64 = 0.33;
 const COMPUTING: f64 = 0.03;
 const WAITING: f64 = 0.02;
 /// A thread that runs for so much of the run computes.
@@ -71,8 +73,9 @@ fn is_input(part: &TimePart) -> bool {
 
 impl Health {
     /// From which share of the run on a loss is worth the first sentence.
-    const fn least_of_a_loss(self) -> f64 {
+    fn least_of_a_loss(self, kind: LossKind) -> f64 {
         match self {
+            Self::Met if QUEUED.contains(&kind) => MET_QUEUED,
             Self::Met => MET,
             Self::Computes { .. } => COMPUTING,
             Self::Sleeps | Self::Input { .. } => WAITING,
@@ -86,7 +89,7 @@ impl Health {
             Self::Computes { ns, .. } => ns,
             Self::Met | Self::Sleeps | Self::Input { .. } => 0,
         };
-        share(one.ns, thread) >= self.least_of_a_loss() && !(one.may_be_idle && one.ns < computes)
+        share(one.ns, thread) >= self.least_of_a_loss(one.kind) && !(one.may_be_idle && one.ns < computes)
     }
 
     /// As an entry of the losses.

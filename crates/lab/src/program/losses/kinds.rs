@@ -32,7 +32,7 @@ const FORKS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
 /// A thread that nobody is known to keep from a CPU for so long is kept all the same.
 const UNNAMED_NS: u64 = 1_000_000;
 /// Losses of time in the queue of a CPU.
-const QUEUED: [LossKind; 6] = [
+pub(super) const QUEUED: [LossKind; 6] = [
     LossKind::HogThread,
     LossKind::HogProcess,
     LossKind::HogFifo,

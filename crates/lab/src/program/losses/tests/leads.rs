@@ -10,7 +10,7 @@ fn a_program_that_is_well_is_said_to_be_well() {
     assert_eq!(kind(vec![part(Spent::Running, 200, 30)]), LossKind::OnTime);
     let turns = Turns { period_ns: 10 * MS, turns: 300, missed: 1, ..Turns::default() };
     let little = by(stranger("cc1"), part(Spent::Ready, 150, 60));
-    let met = ThreadBudget { turns: Some(turns), ..main(vec![little, part(Spent::Running, 150, 300)]) };
+    let met = ThreadBudget { turns: Some(turns.clone()), ..main(vec![little, part(Spent::Running, 150, 300)]) };
     let all = losses(&of(vec![met]), PROGRAM);
     let kinds: Vec<LossKind> = all.iter().map(|loss| loss.kind).collect();
     assert_eq!(
@@ -18,6 +18,13 @@ fn a_program_that_is_well_is_said_to_be_well() {
         [LossKind::OnTime, LossKind::HogProcess],
         "all deadlines are met: the loss is listed and does not lead"
     );
+    let of_met = |lost: TimePart| {
+        let thread = ThreadBudget { turns: Some(turns.clone()), ..main(vec![lost, part(Spent::Running, 150, 300)]) };
+        losses(&of(vec![thread]), PROGRAM)[0].kind
+    };
+    assert_eq!(of_met(by(stranger("cc1"), part(Spent::Ready, 500, 300))), LossKind::OnTime, "the CPU is shared");
+    assert_eq!(of_met(by(stranger("cc1"), part(Spent::Ready, 1100, 300))), LossKind::HogProcess);
+    assert_eq!(of_met(by(stranger("strace"), part(Spent::Traced, 500, 300))), LossKind::Tracer);
 }
 
 #[test]
