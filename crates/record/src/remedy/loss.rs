@@ -28,6 +28,8 @@ pub struct LossThreads {
     pub policy: ThreadPolicy,
     /// The thread that has the CPU meanwhile.
     pub culprit: Option<(u32, ThreadPolicy)>,
+    /// That thread is in another control group: CPU time is divided between the groups before nice values count.
+    pub in_another_group: bool,
 }
 
 impl LossThreads {
@@ -48,6 +50,11 @@ impl LossThreads {
     /// Against a thread that is preferred, or as good.
     fn before_the_culprit(&self) -> LossRemedy {
         match (self.policy, self.culprit.map(|(_, policy)| policy)) {
+            (ThreadPolicy::Fair(_), Some(ThreadPolicy::Fair(_))) if self.in_another_group => LossRemedy {
+                text: "a larger weight for its control group (cpu.weight; version 1: cpu.shares), or another CPU"
+                    .to_owned(),
+                command: None,
+            },
             (ThreadPolicy::RealTime(_), Some(ThreadPolicy::RealTime(other))) if other < 99 => {
                 self.set(&Value::Policy(Policy::Fifo(other + 1)))
             }
@@ -125,7 +132,7 @@ mod tests {
 
     fn remedy(kind: LossKind, policy: ThreadPolicy, culprit: Option<(u32, ThreadPolicy)>) -> Option<LossRemedy> {
         let loss = Loss { kind, ns: 1, times: 1, subject: "server".into(), tid: 0, place: LossPlace::default() };
-        of_loss(&loss, &LossThreads { tid: 7, policy, culprit })
+        of_loss(&loss, &LossThreads { tid: 7, policy, culprit, in_another_group: false })
     }
 
     #[test]
@@ -149,6 +156,28 @@ mod tests {
             "give one of the two another CPU"
         );
         assert_eq!(command(LossKind::TimerSlack, fair, fair), "echo 1 > /proc/7/timerslack_ns");
+    }
+
+    #[test]
+    fn a_nice_value_is_no_remedy_against_a_thread_of_another_group() {
+        let said = |policy, culprit, in_another_group| {
+            let loss = Loss {
+                kind: LossKind::HogProcess,
+                ns: 1,
+                times: 1,
+                subject: "server".into(),
+                tid: 7,
+                place: LossPlace::default(),
+            };
+            of_loss(&loss, &LossThreads { tid: 7, policy, culprit: Some((9, culprit)), in_another_group }).unwrap()
+        };
+        let fair = ThreadPolicy::Fair(0);
+        let weight = said(fair, fair, true);
+        assert!(weight.text.contains("cpu.weight") && weight.command.is_none(), "{weight:?}");
+        assert_eq!(said(ThreadPolicy::Fair(19), fair, true), weight, "its own nice value counts within its group");
+        assert_eq!(said(fair, fair, false).command.as_deref(), Some("renice -n 19 -p 9"));
+        let fifo = said(fair, ThreadPolicy::RealTime(20), true);
+        assert!(!fifo.text.contains("weight"), "no weight helps against a real-time thread: {fifo:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use punctual_record::{
     Budget, BudgetSource, Spent, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
 };
 
-use super::groups::{FREEZER, Groups};
+use super::groups::{FREEZER, Groups, cpu_group};
 use super::kernel::Programs;
 use super::kind::kind;
 use super::raw::{self, By, Deadlines, Info, Key, Name, Sum};
@@ -297,7 +297,7 @@ impl<'a> Found<'a> {
     fn thread_named(&self, info: &Info, tid: u32) -> Who {
         let watched = self.infos.values().find(|info| info.tid == tid && !info.name.name.is_empty());
         let name = watched.map(|info| &info.name).or_else(|| self.names.get(&tid)).cloned().unwrap_or_default();
-        let (own, its) = (self.groups.cpu_path(info.name.pid), cgroup(name.pid));
+        let (own, its) = (self.groups.cpu_path(info.name.pid), cpu_group(name.pid));
         let cgroup = its.filter(|its| own.is_some_and(|own| own != its));
         let policy = policy(&name);
         Who { thread: name.name, tid, process: name.leader, pid: name.pid, policy, cgroup, meanwhile: None }
@@ -376,17 +376,6 @@ fn policy(name: &Name) -> ThreadPolicy {
         _ if name.policy == IDLE => ThreadPolicy::Idle,
         _ => ThreadPolicy::Fair(name.nice.clamp(-20, 19) as i8),
     }
-}
-
-/// The group of a process that still runs, as the CPU controller has it.
-fn cgroup(pid: u32) -> Option<String> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-    let path = |line: &str| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next()?, parts.next()?);
-        (controllers.is_empty() || controllers.split(',').any(|one| one == "cpu")).then(|| path.to_owned())
-    };
-    text.lines().filter_map(path).max_by_key(String::len)
 }
 
 /// The name of a block device, by its number in the kernel.

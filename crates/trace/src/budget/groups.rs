@@ -184,6 +184,23 @@ impl Group {
     }
 }
 
+/// The group of a process that still runs, as the CPU controller has it.
+pub(super) fn cpu_group(pid: u32) -> Option<String> {
+    of_cpu(&read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
+}
+
+/// The path of the CPU controller in /proc/PID/cgroup: that of version 1, else the one of version 2.
+fn of_cpu(text: &str) -> Option<String> {
+    let path = |is_it: &dyn Fn(&str) -> bool| {
+        text.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let (controllers, path) = (parts.next()?, parts.next()?);
+            is_it(controllers).then(|| path.to_owned())
+        })
+    };
+    path(&|controllers| controllers.split(',').any(|one| one == "cpu")).or_else(|| path(&str::is_empty))
+}
+
 /// A process that has ended, and that its parent has not waited for, seems to be in the root of each hierarchy of version 1.
 fn has_ended(pid: u32) -> bool {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -209,4 +226,17 @@ fn stat(folder: &Path) -> Option<Stat> {
     // Version 1 counts in ns, version 2 in us.
     let throttled_ns = value("throttled_time ").or_else(|| Some(value("throttled_usec ")? * 1000))?;
     Some(Stat { throttled: value("nr_throttled ")?, throttled_ns })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_cpu;
+
+    #[test]
+    fn the_group_of_the_cpu_is_that_of_its_hierarchy() {
+        let both = "5:memory:/m\n3:cpu,cpuacct:/web\n0::/user.slice/session-7.scope\n";
+        assert_eq!(of_cpu(both).as_deref(), Some("/web"));
+        assert_eq!(of_cpu("4:cpuset:/x\n0::/web.slice\n").as_deref(), Some("/web.slice"));
+        assert_eq!(of_cpu("4:cpuset:/x\n"), None);
+    }
 }

@@ -90,6 +90,7 @@ fn remedy(budget: &Budget, loss: &Loss) -> Option<Item> {
         tid: thread.map_or(0, |thread| thread.tid),
         policy: thread.map(|thread| thread.policy).unwrap_or_default(),
         culprit: culprit.map(|who| (who.tid, who.policy)),
+        in_another_group: culprit.is_some_and(|who| who.cgroup.is_some()),
     };
     let remedy = of_loss(loss, &threads)?;
     Some(Item { text: words::path(&remedy.text), code: remedy.command, ..Item::default() })
