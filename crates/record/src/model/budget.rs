@@ -62,6 +62,9 @@ pub struct ThreadBudget {
     /// Deadlines of a periodic thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<Turns>,
+    /// CPUs that it may not use, and that were idle for most of the time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub barred_idle: Vec<u32>,
 }
 
 /// A part of a thread's time: all stretches that agree in everything but their length.

@@ -30,6 +30,8 @@ pub struct LossThreads {
     pub culprit: Option<(u32, ThreadPolicy)>,
     /// That thread is in another control group: CPU time is divided between the groups before nice values count.
     pub in_another_group: bool,
+    /// A CPU that the thread that loses time may not use, and that was idle.
+    pub barred_idle: Option<u32>,
 }
 
 impl LossThreads {
@@ -43,6 +45,11 @@ impl LossThreads {
 
     /// Another CPU, where the threads cannot share one.
     fn apart(&self) -> LossRemedy {
+        if let Some(cpu) = self.barred_idle {
+            let command = (self.tid != 0).then(|| format!("taskset -cp {cpu} {}", self.tid));
+            let text = format!("let it use CPU {cpu}, which was idle");
+            return LossRemedy { text, command };
+        }
         let command = (self.tid != 0).then(|| format!("taskset -cp CPU {}", self.tid));
         LossRemedy { text: "give one of the two another CPU".to_owned(), command }
     }
@@ -50,6 +57,7 @@ impl LossThreads {
     /// Against a thread that is preferred, or as good.
     fn before_the_culprit(&self) -> LossRemedy {
         match (self.policy, self.culprit.map(|(_, policy)| policy)) {
+            _ if self.barred_idle.is_some() => self.apart(),
             (ThreadPolicy::Fair(_), Some(ThreadPolicy::Fair(_))) if self.in_another_group => LossRemedy {
                 text: "a larger weight for its control group (cpu.weight; version 1: cpu.shares), or another CPU"
                     .to_owned(),
@@ -88,6 +96,7 @@ pub fn of_loss(loss: &Loss, threads: &LossThreads) -> Option<LossRemedy> {
             Some(threads.before_the_culprit())
         }
         LossKind::HogThread => Some(threads.apart()),
+        LossKind::Polling if threads.barred_idle.is_some() => Some(threads.apart()),
         LossKind::Polling => say("wait in the kernel (futex, poll) instead of polling, or a CPU for each thread"),
         LossKind::Interrupts => {
             Some(LossRemedy { text: "move the interrupts or the thread to another CPU".to_owned(), ..threads.apart() })
@@ -132,7 +141,7 @@ mod tests {
 
     fn remedy(kind: LossKind, policy: ThreadPolicy, culprit: Option<(u32, ThreadPolicy)>) -> Option<LossRemedy> {
         let loss = Loss { kind, ns: 1, times: 1, subject: "server".into(), tid: 0, place: LossPlace::default() };
-        of_loss(&loss, &LossThreads { tid: 7, policy, culprit, in_another_group: false })
+        of_loss(&loss, &LossThreads { tid: 7, policy, culprit, ..LossThreads::default() })
     }
 
     #[test]
@@ -169,7 +178,11 @@ mod tests {
                 tid: 7,
                 place: LossPlace::default(),
             };
-            of_loss(&loss, &LossThreads { tid: 7, policy, culprit: Some((9, culprit)), in_another_group }).unwrap()
+            of_loss(
+                &loss,
+                &LossThreads { tid: 7, policy, culprit: Some((9, culprit)), in_another_group, barred_idle: None },
+            )
+            .unwrap()
         };
         let fair = ThreadPolicy::Fair(0);
         let weight = said(fair, fair, true);
@@ -178,6 +191,21 @@ mod tests {
         assert_eq!(said(fair, fair, false).command.as_deref(), Some("renice -n 19 -p 9"));
         let fifo = said(fair, ThreadPolicy::RealTime(20), true);
         assert!(!fifo.text.contains("weight"), "no weight helps against a real-time thread: {fifo:?}");
+    }
+
+    #[test]
+    fn an_idle_cpu_is_named_where_the_thread_may_not_use_it_and_nowhere_else() {
+        let said = |kind, barred_idle| {
+            let loss = Loss { kind, ns: 1, times: 1, subject: "server".into(), tid: 7, place: LossPlace::default() };
+            let (policy, culprit) = (ThreadPolicy::Fair(19), Some((9, ThreadPolicy::Fair(0))));
+            of_loss(&loss, &LossThreads { tid: 7, policy, culprit, barred_idle, ..LossThreads::default() }).unwrap()
+        };
+        for kind in [LossKind::HogThread, LossKind::HogProcess, LossKind::Nice, LossKind::Polling] {
+            let (there, none) = (said(kind, Some(3)), said(kind, None));
+            assert_eq!(there.command.as_deref(), Some("taskset -cp 3 7"), "{kind:?}");
+            assert!(!none.text.contains("idle"), "{none:?}");
+        }
+        assert!(!said(LossKind::Quota, Some(3)).text.contains("idle"), "no CPU helps against a quota");
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn program(parts: Vec<TimePart>, losses: Vec<Loss>) -> Run {
         policy: ThreadPolicy::Fair(0),
         wall_ns,
         parts,
-        turns: None,
+        ..ThreadBudget::default()
     };
     let cost = Some(WatchCost { events: 120_000, each_ns: 178.0 });
     let budget = Budget { threads: vec![thread], cost, ..Budget::default() };
@@ -209,6 +209,13 @@ fn the_own_nice_value_is_said() {
         "server waited 2.90 s of 3.00 s for its CPU, on which thief ran, 90 times: its own nice value is 19."
     );
     assert!(screen(&run).contains("renice -n 0 -p 4711"), "{}", screen(&run));
+    budget(&mut run).threads[0].barred_idle = vec![1];
+    assert!(
+        screen(&run).contains("let it use CPU 1, which was idle (taskset -cp 1 4711).")
+            && !screen(&run).contains("renice"),
+        "{}",
+        screen(&run)
+    );
 }
 
 #[test]

@@ -172,6 +172,7 @@ impl<'a> Found<'a> {
             wall_ns: wall_ns.max(summed),
             parts,
             turns: self.turns(id),
+            barred_idle: Vec::new(),
         }
     }
 

@@ -150,7 +150,7 @@ impl Thread {
         let process = read_to_string(format!("/proc/{}/comm", self.pid))
             .map_or_else(|_| self.name.clone(), |name| name.trim_end().to_owned());
         let (thread, tid) = (self.name.clone(), tid.cast_unsigned());
-        ThreadBudget { thread, tid, process, pid: self.pid, policy, wall_ns, parts, turns: None }
+        ThreadBudget { thread, tid, process, pid: self.pid, policy, wall_ns, parts, ..ThreadBudget::default() }
     }
 }
 

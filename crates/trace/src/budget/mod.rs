@@ -5,6 +5,7 @@
 
 mod account;
 mod check;
+mod cpus;
 mod files;
 mod groups;
 mod kernel;
@@ -20,6 +21,7 @@ use punctual_record::Budget;
 pub use self::files::Counted;
 
 use self::account::Found;
+use self::cpus::Cpus;
 use self::groups::Groups;
 use self::kernel::{Programs, Whom};
 use crate::{Error, Result, Target, names};
@@ -37,6 +39,7 @@ const PROCESSES: usize = 256;
 pub struct Ledger {
     programs: Programs,
     groups: Groups,
+    cpus: Cpus,
     pids: Vec<u32>,
     /// Threads up to this one were asked for their process.
     met: u32,
@@ -74,8 +77,10 @@ impl Ledger {
         pids.dedup();
         let mut groups = Groups::new();
         groups.look(pids.iter().copied());
+        let mut cpus = Cpus::new();
+        cpus.look(&pids);
         let programs = Programs::attach(target, whom)?;
-        Ok(Self { programs, groups, pids, met: 0, next: Instant::now() + BETWEEN })
+        Ok(Self { programs, groups, cpus, pids, met: 0, next: Instant::now() + BETWEEN })
     }
 
     /// Looks at control groups, if it is time. Call it now and then: at most a few times a second.
@@ -85,6 +90,7 @@ impl Ledger {
             self.next = Instant::now() + BETWEEN;
             self.meet();
             self.groups.look(self.pids.iter().copied());
+            self.cpus.look(&self.pids);
         }
     }
 
@@ -112,6 +118,8 @@ impl Ledger {
         let found = Found::read(&self.programs, &self.groups, ended_ns);
         let mut budget = found.budget();
         budget.checks = check::checks(&found, &budget.quotas);
+        let idle = self.cpus.idle();
+        budget.threads.iter_mut().for_each(|thread| thread.barred_idle = self.cpus.barred(thread.tid, &idle));
         // The kernel waits until no CPU runs a program any more.
         let programs = self.programs;
         let _ = std::thread::Builder::new().name("close".into()).spawn(move || drop(programs));

@@ -91,6 +91,7 @@ fn remedy(budget: &Budget, loss: &Loss) -> Option<Item> {
         policy: thread.map(|thread| thread.policy).unwrap_or_default(),
         culprit: culprit.map(|who| (who.tid, who.policy)),
         in_another_group: culprit.is_some_and(|who| who.cgroup.is_some()),
+        barred_idle: thread.and_then(|thread| thread.barred_idle.first().copied()),
     };
     let remedy = of_loss(loss, &threads)?;
     Some(Item { text: words::path(&remedy.text), code: remedy.command, ..Item::default() })
