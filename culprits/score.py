@@ -115,10 +115,11 @@ def beside_others(expected, losses, figures, queued):
     own = figures[expected.size]
     wanted = {**expected.place, **expected.known}
     listed = [loss for loss in losses[1:] if loss["kind"] in (expected.kind, *expected.also) and not placed(loss, wanted, figures)[1]]
-    if not expected.healthy() and queued < own - (queued if expected.wall else 0):
+    if not expected.healthy() and queued < (1 - expected.tolerance) * (own - (queued if expected.wall else 0)):
         return Verdict(1, "listed, behind what took less") if any(sized(loss, expected, figures) for loss in listed) else Verdict(0, "others instead")
     whole = [loss for loss in listed if sized(loss, expected, figures) and not [key for key in placed(loss, wanted, figures)[0] if key in expected.place]]
-    if whole and near(losses[0]["ns"], queued, expected.tolerance):
+    waits = sum(loss["ns"] for loss in losses if LOSSES[loss["kind"]].get("queue", False) and loss.get("tid") == losses[0].get("tid"))
+    if whole and near(waits, queued, expected.tolerance):
         return Verdict(2, "listed, behind the others, which took more")
     return Verdict(1, "listed") if listed else Verdict(0, "others instead")
 
@@ -139,6 +140,9 @@ def verdict_of_losses(expected, losses, figures, watched=0):
     [0, -2]
     >>> process = Expected(kind="hog-process", sentence="", subject="hog", place={"culprit": "$culprit"})
     >>> beside["lost_ns"] = 60
+    >>> nice = Expected(kind="nice", sentence="", subject="hog", place={"culprit": "$culprit"})
+    >>> [verdict_of_losses(nice, [said("nice", 55, "cc1")], {**beside, "culprit_ns": ns}).points for ns in (20, 40)]
+    [2, -2]
     >>> [verdict_of_losses(process, [said("hog-process", 150, "cc1")], {**beside, "queued_ns": queued}).points for queued in (150, 110)]
     [1, -2]
     """
@@ -159,6 +163,9 @@ def verdict_of_losses(expected, losses, figures, watched=0):
         if wrong == ["culprit"] and first["kind"] == "hog-process" and others >= truth:
             right = near(first["ns"], figures["queued_ns"], expected.tolerance)
             return Verdict(int(right), "named with the others, which took more" if right else "others instead")
+        # Its own policy is why, whoever is preferred: beside compilers that is not the culprit alone.
+        if wrong == ["culprit"] and 2 * figures.get("culprit_ns", truth) <= truth:
+            wrong, absent = [], []
         if wrong:
             return Verdict(-2, f"wrong {', '.join(wrong)}")
         right = expected.kind == "on-time" or sized(first, expected, figures)

@@ -30,11 +30,11 @@ time.sleep(0.2)
 if kind == "hog":
     hog(thief, cpu, fifo=True)
 before = schedstat(git.pid)
-hog_before = schedstat(hogs[0]) if kind == "hog" else {}
 if kind == "quota":
     stopped = throttled()
 stops = Stops(git.pid, freezer=True)
 started = begin(git.pid)
+hog_before = schedstat(hogs[0]) if kind == "hog" else {}
 os.write(into, b"go\n")
 until = time.monotonic() + 3
 while time.monotonic() < until and git.poll() is None:
@@ -51,7 +51,6 @@ if kind == "quota":
 elif kind == "freezer":
     end(started, stops.lost, stops.times, git)
 elif kind == "hog":
-    lost, queued = kept_by_hog(git.pid, before, hog_before)
-    end(started, lost, 1, git, queued_ns=queued, culprit=thief)
+    end(started, kept_by_hog(git.pid, before, hog_before), 1, git, culprit=thief)
 else:
-    end(started, ran, 1, git, queued_ns=waited)
+    end(started, ran, 1, git)

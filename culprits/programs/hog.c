@@ -70,6 +70,7 @@ int main(int count, char **words)
     /* Beside other programs, the wait is for them too; where its own policy is why, it is so for all. */
     if (strcmp(kind, "nice") && strcmp(kind, "idle") && theirs < lost)
         lost = theirs;
-    tell(end - begin, lost, times, "\"behind_ns\": %" PRId64 ", \"culprit\": \"%s\"", end - deadline, culprit);
+    tell(end - begin, lost, times, "\"behind_ns\": %" PRId64 ", \"culprit\": \"%s\", \"culprit_ns\": %" PRId64, end - deadline, culprit,
+         theirs);
     _exit(0);
 }

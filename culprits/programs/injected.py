@@ -16,8 +16,8 @@ from pathlib import Path
 from culprit import draws
 
 GROUP = Path(os.environ.get("CULPRIT_CGROUP", "/nowhere"))
-# The processes that `hog` started.
-hogs = []
+# The processes that `hog` started, and the queues of the threads of the victim at the begin.
+hogs, begun = [], {}
 WORK = Path(os.environ.get("CULPRIT_WORK", "."))
 
 
@@ -128,10 +128,8 @@ def since(pid, before):
 
 
 def kept_by_hog(pid, before, hog_before):
-    """How long the thread waited for its CPU since then, at most as long as the hog ran, and how long in all: beside other programs, it
-    waits for them too."""
-    waited = since(pid, before)[1]
-    return min(waited, since(hogs[0], hog_before)[0]), waited
+    """How long the thread waited for its CPU since then, at most as long as the hog ran: beside others, it waits for them too."""
+    return min(since(pid, before)[1], since(hogs[0], hog_before)[0])
 
 
 def throttled():
@@ -145,12 +143,15 @@ def begin(pid):
     """Says which process is to be watched, and waits until it is."""
     print(json.dumps({"pid": pid}), flush=True)
     sys.stdin.readline()
+    begun.update(schedstat(pid))
     return time.monotonic_ns()
 
 
 def end(started, lost, times, *victims, **further):
-    """Prints the figures; the victims end once they have been read."""
+    """Prints the figures, with what the first victim waited for its CPU; the victims end once they have been read."""
     figures = {"ran_ns": time.monotonic_ns() - started, "lost_ns": int(lost), "times": times, **further}
+    if victims and victims[0].poll() is None:
+        figures["queued_ns"] = since(victims[0].pid, begun)[1]
     if GROUP.exists():
         figures["cgroup"] = str(GROUP)
     print(json.dumps(figures), flush=True)

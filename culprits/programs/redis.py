@@ -60,8 +60,7 @@ elif kind == "script":
         ask("EVAL", f"local sum = 0 for i = 1, {long} * 10000 do sum = sum + i end return 1", 0)
         lost, times = lost + time.monotonic_ns() - at, times + 1
         load(0.02)
-    ran, queued = since(server.pid, before)
-    end(started, lost, times, server, cpu_ns=ran, queued_ns=queued)
+    end(started, lost, times, server, cpu_ns=since(server.pid, before)[0])
 elif kind == "stopped":
     stops, until = Stops(server.pid), time.monotonic() + 2.5
     while time.monotonic() < until:
@@ -70,8 +69,7 @@ elif kind == "stopped":
 elif kind == "hog":
     before, hog_before = schedstat(server.pid), schedstat(hogs[0])
     count = load(2.5)
-    lost, queued = kept_by_hog(server.pid, before, hog_before)
-    end(started, lost, count, server, queued_ns=queued, culprit=thief)
+    end(started, kept_by_hog(server.pid, before, hog_before), count, server, culprit=thief)
 elif kind == "nice":
     before = schedstat(server.pid)
     count = load(2.5)

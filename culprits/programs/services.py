@@ -69,7 +69,6 @@ if kind.endswith("quota"):
     lost, times = (now - then for now, then in zip(throttled(), stopped))
     end(started, lost, times, service)
 elif hogged:
-    lost, queued = kept_by_hog(service.pid, before, hog_before)
-    end(started, lost, asked, service, queued_ns=queued, culprit=thief)
+    end(started, kept_by_hog(service.pid, before, hog_before), asked, service, culprit=thief)
 else:
     end(started, stops.lost, stops.times, service, culprit="python3")
