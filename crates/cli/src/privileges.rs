@@ -25,7 +25,7 @@ pub(crate) fn limit() -> anyhow::Result<()> {
     }
     anyhow::ensure!(
         geteuid() == getuid() && getegid() == getgid(),
-        "the command is set-user-ID or set-group-ID, which would give every user the files of another; remove the bits (chmod ug-s) and use setcap cap_sys_nice,cap_perfmon,cap_ipc_lock=ep instead"
+        "the command is set-user-ID or set-group-ID, which would give every user the files of another; remove the bits (chmod ug-s) and use setcap cap_sys_nice,cap_perfmon,cap_bpf,cap_ipc_lock=ep instead"
     );
     let held = capabilities(None)?;
     let kept = KEPT.iter().fold(CapabilitySet::empty(), |all, (one, _)| all | *one);
@@ -42,4 +42,20 @@ pub(crate) fn limit() -> anyhow::Result<()> {
 pub(crate) fn held() -> Vec<&'static str> {
     let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
     KEPT.iter().filter(|(one, _)| effective.contains(*one)).map(|(_, name)| *name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documents_ask_for_all_that_is_kept() {
+        let documents = [include_str!("../../../README.md"), include_str!("../../../docs/install.md")];
+        for text in documents.into_iter().chain([include_str!("commands/mod.rs"), include_str!("privileges.rs")]) {
+            let mut lines = text.split("setcap ").filter_map(|after| after.split_once("=ep")).map(|(names, _)| names);
+            let whole =
+                |names: &str| KEPT.iter().all(|(_, name)| names.split(',').any(|one| one == name.to_lowercase()));
+            assert!(lines.any(whole), "{}", &text[..60]);
+        }
+    }
 }

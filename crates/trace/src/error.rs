@@ -23,6 +23,9 @@ pub enum Error {
     /// The programs that sum times in the kernel cannot be had.
     #[error("programs in the kernel: {0}")]
     Programs(String),
+    /// The kernel refuses them to this user, or to this container.
+    #[error("programs in the kernel: {0}")]
+    NotPermitted(String),
     /// Another program traces.
     #[error("tracefs is in use: {0} is not as after boot")]
     InUse(&'static str),
@@ -40,6 +43,9 @@ impl Error {
                 Some("run as root, or let your group read it: mount -o remount,gid=GROUP,mode=750 /sys/kernel/tracing")
             }
             Self::Refused(_) => Some("setcap cap_perfmon=ep PROGRAM, or sysctl kernel.perf_event_paranoid=-1"),
+            Self::NotPermitted(_) => {
+                Some("setcap cap_bpf,cap_perfmon=ep PROGRAM, or run it as root outside of a container")
+            }
             Self::Programs(_) => Some("run it as root on a kernel with BTF (CONFIG_DEBUG_INFO_BTF)"),
             Self::Namespace => Some("run it outside of the container"),
             Self::InUse(_) => Some("end the other tracer first"),

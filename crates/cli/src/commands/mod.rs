@@ -142,10 +142,10 @@ pub(crate) enum Command {
     ///
     /// Lists version and build, the libraries that `run` loads and where they are, and each condition with its remedy if it is refused.
     ///
-    /// One command of root gives a plain user what a feature needs. Real-time policies, negative nice values, locked memory, single
-    /// wake-ups: setcap cap_sys_nice,cap_perfmon,cap_ipc_lock=ep /usr/bin/punctual. Single wake-ups need tracefs too: mount -o
-    /// remount,gid=GROUP,mode=750 /sys/kernel/tracing. Idle states: chgrp GROUP /dev/cpu_dma_latency, with chmod g+rw. With setcap, a
-    /// user still watches and changes his own processes only.
+    /// One command of root gives a plain user what a feature needs. Real-time policies, negative nice values, locked memory, where time
+    /// goes, single wake-ups: setcap cap_sys_nice,cap_perfmon,cap_bpf,cap_ipc_lock=ep /usr/bin/punctual. Single wake-ups need tracefs
+    /// too: mount -o remount,gid=GROUP,mode=750 /sys/kernel/tracing. Idle states: chgrp GROUP /dev/cpu_dma_latency, with chmod g+rw.
+    /// With setcap, a user still watches and changes his own processes only.
     About,
 }
 

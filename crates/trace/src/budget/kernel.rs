@@ -247,7 +247,7 @@ fn no_map() -> Error {
     Error::Programs("the object has another form".to_owned())
 }
 
-fn refused(what: &str, error: &dyn std::error::Error) -> Error {
+fn refused(what: &str, error: &(dyn std::error::Error + 'static)) -> Error {
     let mut said = format!("{what}: {error}");
     let mut source = error.source();
     while let Some(error) = source {
@@ -258,7 +258,13 @@ fn refused(what: &str, error: &dyn std::error::Error) -> Error {
         }
         source = error.source();
     }
-    Error::Programs(said)
+    if is_not_permitted(error) { Error::NotPermitted(said) } else { Error::Programs(said) }
+}
+
+/// Whether the kernel said EPERM.
+fn is_not_permitted(error: &(dyn std::error::Error + 'static)) -> bool {
+    let own = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+    own == Some(rustix::io::Errno::PERM.raw_os_error()) || error.source().is_some_and(is_not_permitted)
 }
 
 /// Without the verifier's log, which has thousands of lines.
@@ -267,7 +273,8 @@ fn program_refused(what: &str, error: &ProgramError) -> Error {
         ProgramError::LoadError { io_error, verifier_log } => {
             let log = verifier_log.to_string();
             let last = log.lines().rev().find(|line| !line.starts_with("processed")).unwrap_or_default();
-            Error::Programs(format!("{what}: {io_error}: {last}"))
+            let said = format!("{what}: {io_error}: {last}");
+            if is_not_permitted(io_error) { Error::NotPermitted(said) } else { Error::Programs(said) }
         }
         other => refused(what, other),
     }
@@ -292,4 +299,19 @@ fn cpus() -> u32 {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
     let last = text.trim().rsplit([',', '-']).next().and_then(|last| last.parse::<u32>().ok());
     last.map_or(4096, |last| last + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_by_privilege_names_the_capabilities() {
+        let error = std::io::Error::from_raw_os_error(rustix::io::Errno::PERM.raw_os_error());
+        let failed = ProgramError::SyscallError(aya::sys::SyscallError { call: "bpf_prog_load", io_error: error });
+        let refused = program_refused("sched_switch", &failed);
+        assert!(refused.remedy().is_some_and(|remedy| remedy.contains("cap_bpf,cap_perfmon")), "{refused:?}");
+        let error = std::io::Error::from_raw_os_error(rustix::io::Errno::INVAL.raw_os_error());
+        assert!(super::refused("sched_switch", &error).remedy().is_some_and(|remedy| remedy.contains("BTF")));
+    }
 }
