@@ -50,13 +50,19 @@ impl Watcher {
     /// Begins: this thread reads from now on. Where the kernel refuses its events, only the account is kept.
     #[must_use]
     pub fn begin(target: &Target, account: Account, depth: Depth) -> Self {
-        Self::open(Ledger::begin(target), target, account, depth)
+        Self::open(
+            Ledger::begin(target).map_err(|error| (error, Counted::begin(&account.tids()))),
+            target,
+            account,
+            depth,
+        )
     }
 
     /// Begins before this process executes the program: what it does until then is not the program's.
     #[must_use]
     pub fn begin_before(pid: i32, target: &Target, account: Account, depth: Depth) -> Self {
-        let mut watcher = Self::open(Ledger::begin_at_exec(pid), target, account, depth);
+        let ledger = Ledger::begin_at_exec(pid).map_err(|error| (error, Counted::begin_at_exec(pid)));
+        let mut watcher = Self::open(ledger, target, account, depth);
         if let Some(Ok(watch)) = &mut watcher.watch {
             watch.executes(pid);
         }
@@ -64,8 +70,7 @@ impl Watcher {
         watcher
     }
 
-    fn open(ledger: Result<Ledger, Error>, target: &Target, account: Account, depth: Depth) -> Self {
-        let ledger = ledger.map_err(|error| (error, Counted::begin(&account.tids())));
+    fn open(ledger: Result<Ledger, (Error, Counted)>, target: &Target, account: Account, depth: Depth) -> Self {
         let reads = depth == Depth::WakeUps || ledger.is_err();
         let watch = reads.then(|| open(target.clone(), &account));
         let _nice = matches!(watch, Some(Ok(_))).then(|| Nice::lowered_to(LOWEST)).flatten();
@@ -141,7 +146,8 @@ impl Watcher {
             Ok(budget) => causes.budget = Some(budget),
             Err((error, counted)) => {
                 causes.budget = counted;
-                causes.missing.push(without(BUDGET, &error));
+                // First: a screen has room for few, and this is what was asked for.
+                causes.missing.insert(0, without(BUDGET, &error));
             }
         }
         let threads = self.account.threads();

@@ -75,11 +75,13 @@ pub struct TimePart {
     pub spent: Spent,
     /// How long, in all, ns.
     pub ns: u64,
-    /// Stretches.
+    /// Stretches; 0, and absent, where their number is not known.
+    #[serde(default, skip_serializing_if = "is_unknown")]
     pub times: u64,
-    /// The longest of them, ns.
+    /// The longest of them, ns; 0, and absent, where it is not known.
+    #[serde(default, skip_serializing_if = "is_unknown")]
     pub longest_ns: u64,
-    /// The system call in which it was; absent between calls.
+    /// The system call in which it was; absent between calls, and where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// Who had the CPU where the thread was ready; who ended the wait where it was blocked.
@@ -88,6 +90,12 @@ pub struct TimePart {
     /// What the thread waited for, or was limited by.
     #[serde(default, skip_serializing_if = "Thing::is_empty")]
     pub thing: Thing,
+}
+
+/// Figures of stretches are never 0 where they were counted.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+const fn is_unknown(figure: &u64) -> bool {
+    *figure == 0
 }
 
 /// What a thread did with its time.

@@ -21,6 +21,8 @@ const MOST: usize = 256;
 pub struct Counted {
     threads: BTreeMap<i32, Thread>,
     groups: Groups,
+    /// This process has yet to execute its program.
+    executes: Option<i32>,
 }
 
 /// A thread.
@@ -41,8 +43,16 @@ impl Counted {
     /// Begins with these threads.
     #[must_use]
     pub fn begin(tids: &[i32]) -> Self {
-        let mut counted = Self { threads: BTreeMap::new(), groups: Groups::new() };
+        let mut counted = Self { threads: BTreeMap::new(), groups: Groups::new(), executes: None };
         counted.look(tids);
+        counted
+    }
+
+    /// Begins before this process executes the program: what it does until then does not count.
+    #[must_use]
+    pub fn begin_at_exec(pid: i32) -> Self {
+        let mut counted = Self { threads: BTreeMap::new(), groups: Groups::new(), executes: Some(pid) };
+        counted.look(&[pid]);
         counted
     }
 
@@ -64,6 +74,10 @@ impl Counted {
                 thread.last = Instant::now();
                 // It may have executed another program.
                 thread.name = names::thread(*tid).map_or_else(|| thread.name.clone(), |(name, _)| name.to_string());
+                if self.executes == Some(*tid) && has_yet_to_execute(*tid) {
+                    (thread.before, thread.seen) = (counters, thread.last);
+                    continue;
+                }
                 thread.see(*tid);
             }
         }
@@ -114,11 +128,11 @@ impl Thread {
             return;
         }
         let text = read_to_string(format!("/proc/{tid}/syscall")).unwrap_or_default();
-        let number =
-            text.split_whitespace().next().and_then(|number| number.parse::<i64>().ok()).filter(|number| *number >= 0);
-        let call = number.map(name_of);
+        // -1 between calls; nothing where the kernel does not show it to this user.
+        let number = text.split_whitespace().next().and_then(|number| number.parse::<i64>().ok());
+        let call = number.filter(|number| *number >= 0).map(name_of);
         let function = read_to_string(format!("/proc/{tid}/wchan")).unwrap_or_default();
-        let kind = of_state(state, call.as_deref(), function.trim());
+        let kind = of_state(state, call.as_deref(), number == Some(-1), function.trim());
         *self.states.entry((kind, call)).or_default() += 1;
     }
 
@@ -154,6 +168,14 @@ impl Thread {
     }
 }
 
+/// Whether the process is still a copy of the one that made it (PF_FORKNOEXEC of `include/linux/sched.h`, in /proc/PID/stat).
+fn has_yet_to_execute(pid: i32) -> bool {
+    const FORKED: u64 = 0x40;
+    let stat = read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let flags = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split_whitespace().nth(6)?.parse::<u64>().ok());
+    flags.is_some_and(|flags| flags & FORKED != 0)
+}
+
 /// Time on a CPU, and waiting for one, ns.
 fn counters(tid: i32) -> Option<[u64; 2]> {
     let text = read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
@@ -186,5 +208,39 @@ mod tests {
         assert_eq!((budget.source, thread.thread.as_str()), (BudgetSource::Files, "sleep"));
         assert_eq!(thread.parts.iter().map(|part| part.ns).sum::<u64>(), thread.wall_ns);
         assert!(thread.parts.iter().any(|part| part.spent == Spent::Asleep && part.ns >= 40_000_000), "{thread:?}");
+    }
+
+    #[test]
+    fn what_a_process_does_before_it_executes_its_program_does_not_count() {
+        use std::os::unix::process::CommandExt as _;
+        let before = Duration::from_millis(80);
+        let mut child = punctual_linux::child::Child::spawn("forked", move || {
+            std::thread::sleep(before);
+            let _ = std::process::Command::new("sleep").arg("1000").exec();
+        });
+        let child = child.as_mut().unwrap();
+        let begin = Instant::now();
+        let mut counted = Counted::begin_at_exec(child.id());
+        punctual_testing::until("it executes", || {
+            counted.look(&[child.id()]);
+            !has_yet_to_execute(child.id())
+        });
+        std::thread::sleep(Duration::from_millis(20));
+        counted.look(&[child.id()]);
+        child.kill().unwrap();
+        let all = begin.elapsed();
+        let budget = counted.end();
+        let thread = &budget.threads[0];
+        // The child slept for some time before this process saw it.
+        let most = (all - before).as_nanos() as u64 + 40_000_000;
+        assert!(thread.wall_ns >= 20_000_000 && thread.wall_ns < most, "{most} {thread:?}");
+    }
+
+    #[test]
+    fn a_call_that_is_not_shown_is_no_time_between_calls() {
+        // In uninterruptible sleep between calls, a page fault reads a file. Where the call is not known, nothing is.
+        assert_eq!(of_state('D', None, true, "0"), Spent::FaultFile);
+        assert_eq!(of_state('D', None, false, "0"), Spent::Blocked);
+        assert_eq!(of_state('S', None, false, "hrtimer_nanosleep"), Spent::Asleep);
     }
 }

@@ -69,15 +69,16 @@ pub(super) fn kind(key: &Key, call: Option<&str>, functions: &[String]) -> Spent
     }
 }
 
-/// The same by what /proc shows: the state of the thread, its call and the function in which it waits.
-pub(super) fn of_state(state: char, call: Option<&str>, function: &str) -> Spent {
+/// The same by what /proc shows: the state of the thread, its call and the function in which it waits. `between_calls` says that it is in
+/// no call; else a call that is absent is not known.
+pub(super) fn of_state(state: char, call: Option<&str>, between_calls: bool, function: &str) -> Spent {
     match state {
         'T' => return Spent::Stopped,
         't' => return Spent::Traced,
         _ => {}
     }
     let io = if state == 'D' { how::UNINTERRUPTIBLE | how::IO_WAIT } else { 0 };
-    let how = io | if call.is_none() { how::OUTSIDE_CALL } else { 0 };
+    let how = io | if between_calls { how::OUTSIDE_CALL } else { 0 };
     let mode = if function.contains("pipe_") {
         PIPE << 12
     } else if ["sock_", "skb_", "unix_", "inet_", "sk_wait"].iter().any(|start| function.contains(start)) {

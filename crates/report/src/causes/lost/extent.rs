@@ -15,7 +15,8 @@ const DIFFERS_NS: u64 = 10_000_000;
 pub(super) fn trust(budget: &Budget, watched_ns: u64) -> Vec<String> {
     let mut said = Vec::new();
     if budget.source == BudgetSource::Files {
-        said.push("Source: counters of /proc and of control groups; calls and names are not known.".to_owned());
+        said.push("Source: counters of /proc and of control groups. Waits are shares of the moments at which threads were looked at; who \
+             ended them is not known.".to_owned());
     }
     said.extend(budget.cost.and_then(|cost| price(cost, watched_ns)));
     match budget.dropped {

@@ -75,7 +75,7 @@ pub(super) fn table(thread: &ThreadBudget, most: usize, spoken_of: Option<&Loss>
             format!("{} more", units::count(rest.len() as u64)),
             units::duration(sum),
             units::share(share(thread, sum)),
-            units::count(times),
+            known(times, units::count),
         ];
         rows.push(Row::Cells(cells, Paint::Faint));
     }
@@ -105,11 +105,16 @@ fn row(thread: &ThreadBudget, group: &Group<'_>, spoken_of: Option<&Loss>) -> Ro
         label.to_owned(),
         units::duration(group.ns()),
         units::share(share(thread, group.ns())),
-        units::count(group.times()),
-        units::duration(group.longest()),
+        known(group.times(), units::count),
+        known(group.longest(), units::duration),
         group.what(),
     ];
     Row::Cells(cells, if spoken_of.is_some() { Paint::Name } else { Paint::Plain })
+}
+
+/// Stretches that were not counted have the figure 0.
+fn known(figure: u64, shown: impl Fn(u64) -> String) -> String {
+    if figure == 0 { units::ABSENT.to_owned() } else { shown(figure) }
 }
 
 fn share(thread: &ThreadBudget, ns: u64) -> f64 {
@@ -133,4 +138,21 @@ fn groups<'a>(thread: &'a ThreadBudget, spoken_of: Option<&Loss>) -> Vec<Group<'
         }
     }
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_that_nobody_counted_are_not_0() {
+        let part = TimePart { spent: Spent::Asleep, ns: 150_000_000, ..TimePart::default() };
+        let thread = ThreadBudget { wall_ns: 150_000_000, parts: vec![part; 3], ..ThreadBudget::default() };
+        for most in [0, 9] {
+            let table = table(&thread, most, None);
+            let Some(Row::Cells(cells, _)) = table.rows.last() else { panic!("no row") };
+            assert_eq!(cells[3], units::ABSENT, "{cells:?}");
+            assert!(cells.get(4).is_none_or(|longest| longest == units::ABSENT), "{cells:?}");
+        }
+    }
 }
