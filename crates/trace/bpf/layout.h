@@ -14,7 +14,7 @@ enum call_kind { OTHER_CALL, DESCRIPTOR, FUTEX, SENDS, UNTIL };
 /* `key.how`. */
 enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KERNEL = 16 };
 
-#define SLOTS 8
+#define SLOTS 8 /* in sets of two */
 #define HISTORY 32
 #define RING 128
 #define FRAMES 20
@@ -63,7 +63,6 @@ struct thread {
     u64 asked; /* when the timer of this wait is to end it; 0: none */
     u64 early; /* a wake-up that came before the switch which it undoes */
     u64 group; /* its task group */
-    u64 unknown;
     u32 id, tid, tgid, cpu, ready_at;
     u8 state, held, aside, ended;
     u8 by, early_by;
@@ -71,8 +70,10 @@ struct thread {
     u32 who, early_who;
     s32 prio;
     u32 rt;
-    u32 named, pad; /* the last one whose name was kept on its behalf */
+    u32 named;   /* the last one whose name was kept on its behalf */
+    u32 evicted; /* slots that made room for another key */
     struct key wait; /* of the wait that goes on */
+    struct slot running;
     struct slot slots[SLOTS];
     struct past past[HISTORY];
 };
@@ -116,7 +117,8 @@ struct cpu {
 };
 
 struct info {
-    u64 begin, end, unknown;
+    u64 begin, end;
+    u64 evicted; /* slots that made room for another key */
     u64 ran_before, ran, waited_before, waited; /* the kernel's own counters */
     u32 tid, tgid;
     s32 prio, nice;

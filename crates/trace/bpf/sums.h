@@ -71,12 +71,10 @@ ALONE int flush(struct thread *thread, struct slot *slot)
         join(sum, &slot->sum);
     } else if (bpf_map_update_elem(&sums, &slot->key, &slot->sum, BPF_NOEXIST)) {
         sum = bpf_map_lookup_elem(&sums, &slot->key);
-        if (sum) {
+        if (sum)
             join(sum, &slot->sum);
-        } else {
+        else
             drop();
-            thread->unknown += slot->sum.ns;
-        }
     }
     slot->sum.ns = slot->sum.times = slot->sum.longest = 0;
     return 0;
@@ -101,13 +99,27 @@ INLINE void remember(struct thread *thread, const struct key *key, u64 from, u64
     thread->past[at].ns = to - from;
 }
 
+/* The slot of a key. Two keys of the same set have one each, so a thread that alternates between few kinds of stretches keeps its sums
+ * here. */
+INLINE struct slot *slot_of(struct thread *thread, const struct key *key)
+{
+    if (key->spent == RUNNING)
+        return &thread->running;
+    u32 set = (key->spent * 5 + key->call * 3 + key->who + (u32)(key->thing >> 3) + key->stack) & (SLOTS / 2 - 1);
+    struct slot *one = &thread->slots[2 * set], *other = &thread->slots[2 * set + 1];
+    if (one->sum.times && same(&one->key, key))
+        return one;
+    if (other->sum.times && same(&other->key, key))
+        return other;
+    return one->sum.times && (!other->sum.times || (thread->evicted++ & 1)) ? other : one;
+}
+
 /* Adds a stretch to its sum. */
 ALONE int add(struct thread *thread, const struct key *key, u64 from, u64 to)
 {
     if (!thread || !key || to <= from)
         return 0;
-    u32 at = (key->spent * 5 + key->call * 3 + key->who + (u32)(key->thing >> 3) + key->stack) & (SLOTS - 1);
-    struct slot *slot = &thread->slots[at];
+    struct slot *slot = slot_of(thread, key);
     if (!slot->sum.times || !same(&slot->key, key)) {
         flush(thread, slot);
         slot->key = *key;

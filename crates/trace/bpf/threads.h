@@ -68,6 +68,7 @@ APART int finish(struct task_struct *task, struct thread *thread, u64 now)
         return 0;
     for (u32 at = 0; at < SLOTS; at++)
         flush(thread, &thread->slots[at]);
+    flush(thread, &thread->running);
     u32 id = thread->id;
     struct info *info = bpf_map_lookup_elem(&infos, &id);
     if (!info)
@@ -80,7 +81,7 @@ APART int finish(struct task_struct *task, struct thread *thread, u64 now)
     info->prio = task->prio;
     info->nice = task->static_prio - 120;
     info->policy = task->policy;
-    info->unknown = thread->unknown;
+    info->evicted = thread->evicted;
     u64 ran = 0, waited = 0;
     read_counters(task, &ran, &waited);
     info->ran = ran;

@@ -92,7 +92,8 @@ APART int name_file(struct file *file, struct key *key)
     return 0;
 }
 
-INLINE void read_file(struct task_struct *task, u64 descriptor, struct key *key)
+/* `before` is what the thread waited for last: its file has a name already. */
+INLINE void read_file(struct task_struct *task, u64 descriptor, struct key *key, const struct key *before)
 {
     struct files_struct *open = task->files;
     struct fdtable *table = NULL;
@@ -118,7 +119,8 @@ INLINE void read_file(struct task_struct *task, u64 descriptor, struct key *key)
     bpf_probe_read_kernel(&key->device, 4, &block->s_dev);
     key->thing = number;
     u32 type = key->mode >> 12;
-    if (type == 8 || type == 6 || type == 2)
+    bool named = before->mode == key->mode && before->thing == key->thing && before->device == key->device;
+    if ((type == 8 || type == 6 || type == 2) && !named)
         name_file(file, key);
 }
 
@@ -155,7 +157,7 @@ APART int describe(struct task_struct *task, struct thread *thread, u32 state)
     else if ((state & FROZEN_STATE) || (BITS(task, frozen) && !(state & TASK_UNINTERRUPTIBLE)))
         key.spent = FROZEN;
     else if (kind == DESCRIPTOR || kind == SENDS)
-        read_file(task, registers.arguments[0], &key);
+        read_file(task, registers.arguments[0], &key, &thread->wait);
     else if (kind == FUTEX)
         read_futex(&registers, &key);
     if (key.spent == STOPPED) {

@@ -314,4 +314,38 @@ mod tests {
         let error = std::io::Error::from_raw_os_error(rustix::io::Errno::INVAL.raw_os_error());
         assert!(super::refused("sched_switch", &error).remedy().is_some_and(|remedy| remedy.contains("BTF")));
     }
+
+    #[test]
+    fn two_threads_that_alternate_keep_their_sums_to_themselves() {
+        const TRIPS: u64 = 200;
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        if !punctual_testing::needs_root("to load programs into the kernel") {
+            return;
+        }
+        let target = Target { tids: vec![own], with_children: true };
+        let mut programs = match Programs::attach(&target, Whom::default()) {
+            Err(Error::Programs(_)) => {
+                return punctual_testing::lacks(punctual_testing::Lack::File("/sys/kernel/btf/vmlinux"));
+            }
+            programs => programs.unwrap(),
+        };
+        for _ in 0..16 {
+            std::thread::scope(|scope| {
+                let (to, from) = (std::sync::mpsc::sync_channel(0), std::sync::mpsc::sync_channel(0));
+                scope.spawn(move || (0..TRIPS).for_each(|_| from.0.send(to.1.recv().unwrap()).unwrap()));
+                scope.spawn(move || {
+                    for trip in 0..TRIPS {
+                        to.0.send(trip).unwrap();
+                        from.1.recv().unwrap();
+                    }
+                });
+            });
+        }
+        programs.end().unwrap();
+        let infos = programs.all::<[u8; 4], [u8; raw::INFO]>("infos");
+        let evicted: Vec<u64> = infos.values().map(|info| raw::Info::read(info).evicted).collect();
+        // Other threads take the CPU now and then.
+        let many = evicted.iter().filter(|evicted| **evicted > TRIPS / 2).count();
+        assert!(evicted.len() > 32 && many <= 1, "{evicted:?}");
+    }
 }

@@ -196,8 +196,8 @@ pub(super) struct Info {
     pub(super) begin_ns: u64,
     /// 0: it was not finished.
     pub(super) end_ns: u64,
-    /// Not in the sums.
-    pub(super) unknown_ns: u64,
+    /// How often a sum made room for another in the thread's own memory, and went to the table that all threads share.
+    pub(super) evicted: u64,
     /// What the kernel counted meanwhile: on a CPU, and waiting for one.
     pub(super) counted_ns: [u64; 2],
     pub(super) tid: u32,
@@ -209,7 +209,7 @@ pub(super) struct Info {
 impl Info {
     pub(super) fn read(bytes: &[u8; INFO]) -> Self {
         let mut bytes = Bytes(bytes);
-        let (begin_ns, end_ns, unknown_ns) = (bytes.long(), bytes.long(), bytes.long());
+        let (begin_ns, end_ns, evicted) = (bytes.long(), bytes.long(), bytes.long());
         let counted_ns = std::array::from_fn(|_| {
             let before = bytes.long();
             bytes.long().saturating_sub(before)
@@ -218,7 +218,7 @@ impl Info {
         let name = Name::take(&mut bytes);
         let aside = bytes.word() != 0;
         let name = Name { name: bytes.text::<16>(), leader: bytes.text::<16>(), ..name };
-        Self { begin_ns, end_ns, unknown_ns, counted_ns, tid, aside, name }
+        Self { begin_ns, end_ns, evicted, counted_ns, tid, aside, name }
     }
 }
 
