@@ -34,10 +34,18 @@ INLINE void waker(struct thread *thread, struct cpu *cpu, u8 *by, u32 *who)
             *who = cpu->vector;
         }
     }
-    if (*by == THREAD && thread->named != *who) {
-        name_task(current);
+    if (*by != THREAD)
+        return;
+    u64 letters = *(const u64 *)current->comm;
+    if (thread->named != *who || thread->letters != letters) {
+        struct alias alias = {};
+        struct thread *other = watched(current);
+        call_alias(current, other && !other->aside ? current->tgid : 0, &alias);
+        thread->named_as = number_of(&alias, current->pid, current->tgid);
         thread->named = *who;
+        thread->letters = letters;
     }
+    *who = thread->named_as;
 }
 
 SEC("tp_btf/sched_waking")
@@ -118,7 +126,7 @@ INLINE void note_epoch(struct cpu *cpu, u64 now)
     for (u32 at = 0; at < TENANTS; at++) {
         if (!epoch->tids[at]) {
             epoch->tids[at] = turn->tid;
-            name_turn(turn);
+            epoch->as[at] = number_of_turn(turn);
         }
         if (epoch->tids[at] == turn->tid) {
             epoch->ns[at] += now - turn->start;
@@ -132,23 +140,15 @@ INLINE void note_turn(struct cpu *cpu, struct task_struct *next, bool watched, u
     note_epoch(cpu, now);
     u32 head = cpu->head + 1;
     struct turn *turn = &cpu->ring[head & (RING - 1)];
-    struct task_struct *leader = next->group_leader;
     turn->start = now;
     turn->tid = next->pid;
     turn->tgid = next->tgid;
     turn->prio = next->prio;
-    turn->nice = next->static_prio - 120;
-    turn->policy = next->policy;
     turn->group = group_of(next);
     turn->ran_out = 0;
-    turn->watched = watched;
-    if (turn->tid && !watched) {
-        bpf_probe_read_kernel(turn->name, 16, next->comm);
-        if (turn->tid != turn->tgid)
-            bpf_probe_read_kernel(turn->leader, 16, leader->comm);
-        else
-            __builtin_memcpy(turn->leader, turn->name, 16);
-    }
+    turn->as = 0;
+    if (turn->tid)
+        call_alias(next, watched ? next->tgid : 0, &turn->alias);
     cpu->head = head;
 }
 
@@ -221,7 +221,7 @@ int switched(u64 *context)
             cpu->vectors[vector] = 0;
         cpu->busy_vectors = 0;
     }
-    note_turn(cpu, next, to != NULL, now);
+    note_turn(cpu, next, to && !to->aside, now);
     if (from && from->state == READY)
         from->ready_at = cpu->head;
     return 0;

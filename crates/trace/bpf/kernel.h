@@ -134,6 +134,7 @@ struct task_struct {
     int on_cpu;
     int prio;
     int static_prio;
+    unsigned int rt_priority;
     unsigned int policy;
     struct sched_entity se;
     struct sched_info sched_info;
@@ -204,5 +205,8 @@ struct bpf_iter__task {
 #define FROZEN_STATE 0x8000
 #define PF_KTHREAD 0x00200000
 #define TIMER_ABSTIME 1
+#define FIFO 1
+#define ROUND_ROBIN 2
+#define BY_DEADLINE 6
 
 #endif

@@ -25,6 +25,9 @@ enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KER
 #define TENANTS 6
 #define REFILLS 8
 #define VECTORS 11 /* ten softirqs, and interrupts of devices */
+#define SUMS 131072
+/* Of them, those with all details. The others are for sums of a thread's kind of stretch. */
+#define DETAILED 65536
 #define LONG_NS 100000
 #define BRIEF_NS 3000
 /* A real-time thread that waits this long while none of its kind runs is throttled. */
@@ -57,6 +60,11 @@ struct past {
     u64 from, to, ns;
 };
 
+/* Where `sums` has no room: the sums of each enum spent. */
+struct rough {
+    struct sum of[16];
+};
+
 /* A watched thread. */
 struct thread {
     u64 since; /* the current stretch began */
@@ -70,31 +78,42 @@ struct thread {
     u32 who, early_who;
     s32 prio;
     u32 rt;
-    u32 named;   /* the last one whose name was kept on its behalf */
+    u32 named;   /* who woke it last, by number, by the first letters of the name, and as `names` has it */
+    u32 named_as;
+    u64 letters;
     u32 evicted; /* slots that made room for another key */
     struct key wait; /* of the wait that goes on */
     struct slot running;
     struct slot slots[SLOTS];
+    struct rough rough;
     struct past past[HISTORY];
+};
+
+/* What a thread is called, and how it is scheduled. Those that agree in it are one in the sums: a thousand workers that keep a thousand
+ * others from a CPU are not a million sums. */
+struct alias {
+    u64 name[2], leader[2];
+    u32 tgid; /* 0: it is not watched */
+    s32 nice;
+    u32 policy, rt_priority;
 };
 
 /* Whom a CPU ran, and since when. */
 struct turn {
     u64 start, group;
+    struct alias alias;
     u32 tid, tgid;
     s32 prio;
-    s32 nice;
-    u32 policy;
-    u16 watched; /* its name is known otherwise */
-    u16 ran_out; /* the quota of its group was used up when it left */
-    char name[16], leader[16];
+    u32 as; /* its number in `names`; 0: nobody asked for it yet */
+    u32 ran_out; /* the quota of its group was used up when it left */
+    u32 pad;
 };
 
 /* Who had a CPU most, in a time that the ring of turns may not reach back to. */
 struct epoch {
     u64 begin;
     u64 ns[TENANTS];
-    u32 tids[TENANTS];
+    u32 tids[TENANTS], as[TENANTS];
 };
 
 /* When a quota was filled up again. */
@@ -126,10 +145,13 @@ struct info {
     char name[16], leader[16];
 };
 
+/* Numbers from here on are those of `aliases`; below, they are threads. */
+#define ALIASES (1 << 30)
+
 struct name {
-    u32 tgid;
+    u32 tid, tgid;
     s32 prio, nice;
-    u32 policy;
+    u32 policy, pad;
     char name[16], leader[16];
 };
 
@@ -179,7 +201,7 @@ HASH_MAP(chains, 65536, struct chain_key, struct sum);
 /* Memory for these is taken at once: in the midst of a switch, the kernel may have none. */
 struct {
     UINT(type, BPF_MAP_TYPE_HASH);
-    UINT(max_entries, 65536);
+    UINT(max_entries, SUMS);
     TYPE(key, struct key);
     TYPE(value, struct sum);
 } sums SEC(".maps");
@@ -192,7 +214,9 @@ struct {
 } infos SEC(".maps");
 
 HASH_MAP(refills, 1024, u64, struct refills);
-HASH_MAP(names, 16384, u32, struct name);
+HASH_MAP(names, 32768, u32, struct name);
+HASH_MAP(aliases, 16384, struct alias, u32);
+HASH_MAP(roughs, 16384, u32, struct rough);
 HASH_MAP(interrupts, 256, u32, struct name);
 HASH_MAP(files, 4096, struct inode_key, struct inode_name);
 HASH_MAP(stoppers, 256, u32, u32);
@@ -245,7 +269,8 @@ const volatile u8 CALLS[512] = {};
 /* What both sides see. */
 struct control {
     u64 ended_at; /* not 0: nothing is watched any more */
-    u64 dropped, last_id, aside, exited;
+    u64 dropped; /* stretches without their details */
+    u64 last_id, aside, kept, last_alias;
 };
 
 struct {

@@ -43,17 +43,68 @@ struct walk {
     struct cpu *cpu;
     u64 from, to, refill;
     u32 at, head, held;
+    /* Who had the CPU since then, in one turn or several: not added yet. */
+    u32 who;
+    u64 since;
 };
 
-INLINE void name_turn(struct turn *turn)
+/* Adds the time of who had the CPU last, up to now. */
+INLINE void end_turns(struct walk *walk)
 {
-    u32 tid = turn->tid;
-    if (turn->watched || bpf_map_lookup_elem(&names, &tid))
-        return;
-    struct name name = {.tgid = turn->tgid, .prio = turn->prio, .nice = turn->nice, .policy = turn->policy};
-    __builtin_memcpy(name.name, turn->name, 16);
-    __builtin_memcpy(name.leader, turn->leader, 16);
-    bpf_map_update_elem(&names, &tid, &name, BPF_NOEXIST);
+    struct key key = {.id = walk->thread->id, .spent = READY, .call = -1};
+    if (walk->who) {
+        key.by = THREAD;
+        key.who = walk->who;
+    }
+    add(walk->thread, &key, walk->since, walk->from);
+    walk->since = walk->from;
+}
+
+/* The number in `names` of all who are called so; the first of them gives them theirs. */
+APART u32 number_of(struct alias *alias, u32 tid, u32 tgid)
+{
+    struct control *all = control();
+    if (!alias || !all)
+        return ALIASES;
+    u32 *known = bpf_map_lookup_elem(&aliases, alias);
+    if (known)
+        return *known;
+    u32 number = ALIASES + 1 + (u32)__sync_fetch_and_add(&all->last_alias, 1);
+    if (bpf_map_update_elem(&aliases, alias, &number, BPF_NOEXIST)) {
+        /* Another CPU was first, or there is no room. */
+        known = bpf_map_lookup_elem(&aliases, alias);
+        return known ? *known : ALIASES;
+    }
+    struct name name = {.tid = tid, .tgid = tgid, .nice = alias->nice, .policy = alias->policy, .prio = alias->nice + 120};
+    if (alias->policy == FIFO || alias->policy == ROUND_ROBIN)
+        name.prio = 99 - alias->rt_priority;
+    else if (alias->policy == BY_DEADLINE)
+        name.prio = -1;
+    __builtin_memcpy(name.name, alias->name, 16);
+    __builtin_memcpy(name.leader, alias->leader, 16);
+    bpf_map_update_elem(&names, &number, &name, BPF_NOEXIST);
+    return number;
+}
+
+INLINE void call_alias(struct task_struct *task, u32 tgid, struct alias *alias)
+{
+    struct task_struct *leader = task->group_leader;
+    const u64 *own = (const u64 *)task->comm, *of_leader = (const u64 *)leader->comm;
+    alias->name[0] = own[0];
+    alias->name[1] = own[1];
+    alias->leader[0] = of_leader[0];
+    alias->leader[1] = of_leader[1];
+    alias->tgid = tgid;
+    alias->nice = task->static_prio - 120;
+    alias->policy = task->policy;
+    alias->rt_priority = task->rt_priority;
+}
+
+INLINE u32 number_of_turn(struct turn *turn)
+{
+    if (!turn->as)
+        turn->as = number_of(&turn->alias, turn->tid, turn->tgid);
+    return turn->as;
 }
 
 /* The thread is held no longer since this time. */
@@ -64,7 +115,7 @@ INLINE void let_go(struct walk *walk, u64 time)
         time = walk->to;
     if (time > walk->from) {
         add(walk->thread, &key, walk->from, time);
-        walk->from = time;
+        walk->since = walk->from = time;
     }
     walk->held = NOT_HELD;
 }
@@ -87,22 +138,19 @@ static long piece(u32 count, struct walk *walk)
     } else if (walk->held == BY_RT_LIMIT && turn->tid && turn->prio < 100) {
         let_go(walk, turn->start);
     }
-    if (!walk->held && until > walk->from && thread->rt && turn->prio >= 100 && until - walk->from > RT_WAIT_NS)
+    if (!walk->held && until > walk->from && thread->rt && turn->prio >= 100 && until - walk->from > RT_WAIT_NS) {
+        end_turns(walk);
         walk->held = BY_RT_LIMIT;
+    }
     if (!walk->held && until > walk->from) {
-        struct key key = {.id = thread->id, .spent = READY, .call = -1};
-        if (turn->tid) {
-            key.by = THREAD;
-            key.who = turn->tid;
-            if (thread->named != turn->tid) {
-                name_turn(turn);
-                thread->named = turn->tid;
-            }
-        }
-        add(thread, &key, walk->from, until);
+        u32 who = turn->tid ? number_of_turn(turn) : 0;
+        if (who != walk->who)
+            end_turns(walk);
+        walk->who = who;
         walk->from = until;
     }
     if (!walk->held && turn->ran_out && turn->group == thread->group) {
+        end_turns(walk);
         walk->held = BY_QUOTA;
         walk->refill = refilled(thread, until);
     }
@@ -135,14 +183,14 @@ static long epoch_piece(u32 count, struct walk *walk)
         if (!epoch->tids[at] || !share)
             continue;
         key.by = THREAD;
-        key.who = epoch->tids[at];
+        key.who = epoch->as[at];
         add(walk->thread, &key, begin, begin + share);
         begin += share;
     }
     key.by = NOBODY;
     key.who = 0;
     add(walk->thread, &key, begin, end);
-    walk->from = end;
+    walk->since = walk->from = end;
     return last || end >= walk->to;
 }
 
@@ -151,7 +199,7 @@ ALONE int end_ready(struct thread *thread, u64 now)
     if (!thread)
         return 0;
     struct cpu *cpu = cpu_of(thread->cpu);
-    struct walk walk = {.thread = thread, .from = thread->since, .to = now, .held = thread->held};
+    struct walk walk = {.thread = thread, .from = thread->since, .to = now, .held = thread->held, .since = thread->since};
     if (cpu && now > thread->since) {
         walk.cpu = cpu;
         if (walk.held == BY_QUOTA)
@@ -178,6 +226,7 @@ ALONE int end_ready(struct thread *thread, u64 now)
         else
             bpf_loop(RING, piece, &walk, 0);
     }
+    end_turns(&walk);
     if (walk.from < now)
         add_plain(thread, spent_held(walk.held), walk.from, now);
     thread->held = walk.held;

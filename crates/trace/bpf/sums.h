@@ -5,6 +5,8 @@
 
 #include "layout.h"
 
+#define FILE_TYPE 0xf000
+
 INLINE struct control *control(void)
 {
     u32 zero = 0;
@@ -61,20 +63,46 @@ INLINE void join(struct sum *sum, const struct sum *more)
         sum->longest = more->longest;
 }
 
-/* Moves a slot to `sums`, where user space reads. */
+/* Adds to an entry of `sums`, or makes it. */
+INLINE u32 keep_sum(struct control *all, const struct key *key, const struct sum *more, u32 may_make)
+{
+    struct sum *sum = bpf_map_lookup_elem(&sums, key);
+    if (!sum) {
+        if (!may_make)
+            return 0;
+        if (!bpf_map_update_elem(&sums, key, more, BPF_NOEXIST)) {
+            __sync_fetch_and_add(&all->kept, 1);
+            return 1;
+        }
+        sum = bpf_map_lookup_elem(&sums, key);
+        if (!sum)
+            return 0;
+    }
+    join(sum, more);
+    return 1;
+}
+
+/* Moves a slot to `sums`, where user space reads. Where there is no room for its details, it adds to a sum with few of them. */
 ALONE int flush(struct thread *thread, struct slot *slot)
 {
     if (!thread || !slot || !slot->sum.times)
         return 0;
-    struct sum *sum = bpf_map_lookup_elem(&sums, &slot->key);
-    if (sum) {
-        join(sum, &slot->sum);
-    } else if (bpf_map_update_elem(&sums, &slot->key, &slot->sum, BPF_NOEXIST)) {
-        sum = bpf_map_lookup_elem(&sums, &slot->key);
-        if (sum)
-            join(sum, &slot->sum);
-        else
-            drop();
+    struct control *all = control();
+    if (!all)
+        return 0;
+    if (!keep_sum(all, &slot->key, &slot->sum, all->kept < DETAILED)) {
+        const struct key *whole = &slot->key;
+        struct key few = {.id = whole->id, .spent = whole->spent, .call = whole->call, .how = whole->how};
+        few.mode = whole->mode & FILE_TYPE;
+        few.by = whole->by == TIMER ? TIMER : NOBODY;
+        __sync_fetch_and_add(&all->dropped, slot->sum.times);
+        if (!keep_sum(all, &few, &slot->sum, 1)) {
+            struct sum *rough = &thread->rough.of[whole->spent & 15];
+            rough->ns += slot->sum.ns;
+            rough->times += slot->sum.times;
+            if (slot->sum.longest > rough->longest)
+                rough->longest = slot->sum.longest;
+        }
     }
     slot->sum.ns = slot->sum.times = slot->sum.longest = 0;
     return 0;

@@ -61,6 +61,27 @@ INLINE u8 quota_used_up(struct task_struct *task)
     return queue && HAS(queue->throttle_count) && queue->throttle_count > 0;
 }
 
+/* Moves the sums for which `sums` has no room. */
+APART int flush_rough(struct thread *thread)
+{
+    u64 all = 0;
+    u32 id = thread->id;
+    for (u32 at = 0; at < 16; at++)
+        all += thread->rough.of[at].times;
+    if (!all)
+        return 0;
+    struct rough *known = bpf_map_lookup_elem(&roughs, &id);
+    if (!known) {
+        bpf_map_update_elem(&roughs, &id, &thread->rough, BPF_NOEXIST);
+    } else {
+        for (u32 at = 0; at < 16; at++)
+            join(&known->of[at], &thread->rough.of[at]);
+    }
+    for (u32 at = 0; at < 16; at++)
+        thread->rough.of[at].ns = thread->rough.of[at].times = 0;
+    return 0;
+}
+
 /* Writes what is known of a thread: all that is still in its slots, its name and its policy. */
 APART int finish(struct task_struct *task, struct thread *thread, u64 now)
 {
@@ -69,6 +90,7 @@ APART int finish(struct task_struct *task, struct thread *thread, u64 now)
     for (u32 at = 0; at < SLOTS; at++)
         flush(thread, &thread->slots[at]);
     flush(thread, &thread->running);
+    flush_rough(thread);
     u32 id = thread->id;
     struct info *info = bpf_map_lookup_elem(&infos, &id);
     if (!info)
@@ -107,10 +129,14 @@ INLINE void link_part(struct link *link, const struct key *key, u64 from, u64 to
     struct chain_key chain = {.of = link->of, .key = *key};
     struct sum more = {.ns = within, .times = 1, .longest = within};
     struct sum *sum = bpf_map_lookup_elem(&chains, &chain);
+    if (!sum && bpf_map_update_elem(&chains, &chain, &more, BPF_NOEXIST)) {
+        /* Another CPU was first, or there is no room. */
+        sum = bpf_map_lookup_elem(&chains, &chain);
+        if (!sum)
+            drop();
+    }
     if (sum)
         join(sum, &more);
-    else
-        bpf_map_update_elem(&chains, &chain, &more, BPF_NOEXIST);
 }
 
 static long link_past(u32 back, struct link *link)

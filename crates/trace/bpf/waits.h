@@ -119,8 +119,13 @@ INLINE void read_file(struct task_struct *task, u64 descriptor, struct key *key,
     bpf_probe_read_kernel(&key->device, 4, &block->s_dev);
     key->thing = number;
     u32 type = key->mode >> 12;
+    if (type != 8 && type != 6 && type != 2) {
+        /* Pipes, sockets and the kernel's own files have no name: waits at any of them are one sum. */
+        key->thing = key->device = 0;
+        return;
+    }
     bool named = before->mode == key->mode && before->thing == key->thing && before->device == key->device;
-    if ((type == 8 || type == 6 || type == 2) && !named)
+    if (!named)
         name_file(file, key);
 }
 
@@ -132,6 +137,18 @@ INLINE void read_futex(struct registers *registers, struct key *key)
     bool by_thread = action == 6 || action == 13;
     if (by_thread || ((action == 0 || action == 9) && (value == 2 || ((value & 0x80000000) && (value & 0x3fffffff) < 1 << 22))))
         key->how |= OWNED;
+}
+
+INLINE void name_task(struct task_struct *task)
+{
+    u32 tid = task->pid;
+    if (bpf_map_lookup_elem(&names, &tid))
+        return;
+    struct name name = {.tid = tid, .tgid = task->tgid, .prio = task->prio, .nice = task->static_prio - 120, .policy = task->policy};
+    struct task_struct *leader = task->group_leader;
+    bpf_probe_read_kernel(name.name, 16, task->comm);
+    bpf_probe_read_kernel(name.leader, 16, leader->comm);
+    bpf_map_update_elem(&names, &tid, &name, BPF_NOEXIST);
 }
 
 /* What the thread waits for, from now on. */
@@ -167,12 +184,10 @@ APART int describe(struct task_struct *task, struct thread *thread, u32 state)
             key.who = *stopper;
         }
     } else if (key.spent == TRACED) {
-        struct task_struct *tracer = NULL;
-        u32 number = 0;
-        bpf_probe_read_kernel(&tracer, 8, &task->parent);
-        bpf_probe_read_kernel(&number, 4, &tracer->pid);
+        struct task_struct *tracer = task->parent;
+        name_task(tracer);
         key.by = THREAD;
-        key.who = number;
+        key.who = tracer->pid;
     }
     thread->wait = key;
     return 0;
@@ -201,18 +216,6 @@ INLINE u32 stack_of(struct task_struct *task)
     u32 zero = 0;
     struct stack *stack = bpf_map_lookup_elem(&scratch, &zero);
     return stack ? keep(stack, bpf_get_task_stack(task, stack, sizeof *stack, 0)) : 0;
-}
-
-INLINE void name_task(struct task_struct *task)
-{
-    u32 tid = task->pid;
-    if (bpf_map_lookup_elem(&names, &tid))
-        return;
-    struct name name = {.tgid = task->tgid, .prio = task->prio, .nice = task->static_prio - 120, .policy = task->policy};
-    struct task_struct *leader = task->group_leader;
-    bpf_probe_read_kernel(name.name, 16, task->comm);
-    bpf_probe_read_kernel(name.leader, 16, leader->comm);
-    bpf_map_update_elem(&names, &tid, &name, BPF_NOEXIST);
 }
 
 #endif

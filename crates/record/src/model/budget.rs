@@ -19,7 +19,7 @@ pub struct Budget {
     /// The sums beside the kernel's own counters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<BudgetCheck>,
-    /// Stretches of time that the kernel could not keep, because its tables were full.
+    /// Stretches of time that lack details, because a table of the kernel was full: who, which file, which lock.
     pub dropped: u64,
     /// What watching cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -21,6 +21,9 @@ const PARTS: usize = 64;
 /// Links of a chain.
 const LINKS: u32 = 8;
 
+/// Threads for whose names the kernel had no room.
+const OTHERS: &str = "others";
+
 /// A key as the maps have it.
 type Bytes = [u8; raw::KEY];
 
@@ -78,7 +81,7 @@ impl<'a> Found<'a> {
             *samples.entry(key.id).or_default().entry(place).or_default() += u64::from_ne_bytes(count);
         }
         Self {
-            sums: programs.all("sums"),
+            sums: programs.sums(),
             samples,
             chains,
             infos: infos.iter().map(|(id, info)| (word(*id), Info::read(info))).collect(),
@@ -297,11 +300,12 @@ impl<'a> Found<'a> {
 
     fn thread_named(&self, info: &Info, tid: u32) -> Who {
         let watched = self.infos.values().find(|info| info.tid == tid && !info.name.name.is_empty());
-        let name = watched.map(|info| &info.name).or_else(|| self.names.get(&tid)).cloned().unwrap_or_default();
+        let named = watched.map(|info| &info.name).or_else(|| self.names.get(&tid)).cloned().filter(|name| name.tid != 0);
+        let name = named.unwrap_or_else(|| Name { name: OTHERS.to_owned(), ..Name::default() });
         let (own, its) = (self.groups.cpu_path(info.name.pid), cpu_group(name.pid));
         let cgroup = its.filter(|its| own.is_some_and(|own| own != its));
         let policy = policy(&name);
-        Who { thread: name.name, tid, process: name.leader, pid: name.pid, policy, cgroup, meanwhile: None }
+        Who { thread: name.name, tid: name.tid, process: name.leader, pid: name.pid, policy, cgroup, meanwhile: None }
     }
 
     fn turns(&self, id: u32) -> Option<Turns> {

@@ -214,6 +214,15 @@ impl Programs {
         map.map_or(0, |cpus| cpus.iter().flatten().map(|cpu| raw::events(&cpu)).sum())
     }
 
+    /// All sums by their keys. Those for which the table had no room have the kind of their stretches alone.
+    pub(super) fn sums(&self) -> BTreeMap<[u8; raw::KEY], [u8; raw::SUM]> {
+        let mut sums = self.all("sums");
+        for (id, rough) in self.all::<[u8; 4], [u8; raw::ROUGH]>("roughs") {
+            sums.extend(raw::by_spent(id, &rough));
+        }
+        sums
+    }
+
     /// All that a map holds.
     pub(super) fn all<K: Pod + Ord, V: Pod>(&self, name: &str) -> BTreeMap<K, V> {
         let map = self.ebpf.map(name).and_then(|map| HashMap::<&MapData, K, V>::try_from(map).ok());

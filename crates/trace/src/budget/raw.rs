@@ -55,13 +55,15 @@ pub(super) const KEY: usize = 32;
 pub(super) const SUM: usize = 24;
 pub(super) const CHAIN_KEY: usize = 8 + KEY;
 pub(super) const INFO: usize = 112;
-pub(super) const NAME: usize = 48;
+pub(super) const NAME: usize = 56;
 pub(super) const INODE_KEY: usize = 16;
 pub(super) const INODE_NAME: usize = 4 * 32;
 pub(super) const STACK: usize = 20 * 8;
 pub(super) const TURNS_KEY: usize = 8;
 pub(super) const DEADLINES: usize = 48;
-pub(super) const CONTROL: usize = 40;
+pub(super) const CONTROL: usize = 48;
+/// 16 sums, by `enum spent`.
+pub(super) const ROUGH: usize = 16 * SUM;
 
 /// Reads fields one after the other.
 struct Bytes<'a>(&'a [u8]);
@@ -160,9 +162,24 @@ impl Sum {
     }
 }
 
+/// The sums of a thread that have no details but the kind of their stretches, with their keys.
+pub(super) fn by_spent(id: [u8; 4], rough: &[u8; ROUGH]) -> impl Iterator<Item = ([u8; KEY], [u8; SUM])> {
+    let sums = rough.chunks_exact(SUM).map(|sum| sum.try_into().unwrap_or([0; SUM]));
+    sums.enumerate().filter(|(_, sum)| Sum::read(sum).times > 0).map(move |(spent, sum)| {
+        let mut key = [0; KEY];
+        key[..4].copy_from_slice(&id);
+        key[4] = spent as u8;
+        // No call.
+        key[6..8].copy_from_slice(&(-1_i16).to_ne_bytes());
+        (key, sum)
+    })
+}
+
 /// A thread's name and policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Name {
+    /// The first thread that is called so.
+    pub(super) tid: u32,
     pub(super) pid: u32,
     pub(super) prio: i32,
     pub(super) nice: i32,
@@ -172,8 +189,9 @@ pub(super) struct Name {
 }
 
 impl Name {
-    fn take(bytes: &mut Bytes<'_>) -> Self {
+    fn take(bytes: &mut Bytes<'_>, tid: u32) -> Self {
         Self {
+            tid,
             pid: bytes.word(),
             prio: bytes.word().cast_signed(),
             nice: bytes.word().cast_signed(),
@@ -185,7 +203,9 @@ impl Name {
 
     pub(super) fn read(bytes: &[u8; NAME]) -> Self {
         let mut bytes = Bytes(bytes);
-        let name = Self::take(&mut bytes);
+        let tid = bytes.word();
+        let name = Self::take(&mut bytes, tid);
+        let _pad = bytes.word();
         Self { name: bytes.text::<16>(), leader: bytes.text::<16>(), ..name }
     }
 }
@@ -215,7 +235,7 @@ impl Info {
             bytes.long().saturating_sub(before)
         });
         let tid = bytes.word();
-        let name = Name::take(&mut bytes);
+        let name = Name::take(&mut bytes, tid);
         let aside = bytes.word() != 0;
         let name = Name { name: bytes.text::<16>(), leader: bytes.text::<16>(), ..name };
         Self { begin_ns, end_ns, evicted, counted_ns, tid, aside, name }
@@ -287,8 +307,8 @@ pub(super) fn ended(mut bytes: [u8; CONTROL], at_ns: u64) -> [u8; CONTROL] {
     bytes
 }
 
-/// `struct cpu`: 144 bytes, then 128 turns of 72 and 128 epochs of 80.
-pub(super) const CPU: usize = CPU_HEAD + 128 * 72 + 128 * 80;
+/// `struct cpu`: 144 bytes, then 128 turns of 88 and 128 epochs of 104.
+pub(super) const CPU: usize = CPU_HEAD + 128 * 88 + 128 * 104;
 const CPU_HEAD: usize = 144;
 
 /// How many events a CPU saw of watched threads.

@@ -23,13 +23,30 @@ fn thousands_of_threads_are_summed() {
     assert_eq!(budget.threads.len(), 64);
     let others = budget.others.unwrap();
     let all: Vec<&ThreadBudget> = budget.threads.iter().chain([&others]).collect();
-    // Each pair of a thread and one that had its CPU has a sum. On a busy machine there may be more pairs than room.
-    match budget.dropped {
-        0 => all.into_iter().for_each(assert_whole),
-        _ => all
-            .iter()
-            .for_each(|thread| assert_eq!(thread.parts.iter().map(|part| part.ns).sum::<u64>(), thread.wall_ns)),
-    }
+    // Where a table is full, details are lost and no time.
+    all.into_iter().for_each(assert_whole);
     // Each slept for 200 us at least.
     assert!(others.wall_ns > (THREADS as u64 - 64) * 200_000, "{}", others.wall_ns);
+}
+
+#[test]
+fn thousands_of_threads_at_once_lose_nothing() {
+    let _alone = punctual_testing::alone();
+    let Some(ledger) = ledger() else { return };
+    const THREADS: usize = 2000;
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            let small = std::thread::Builder::new().stack_size(64 << 10).name("many".to_owned());
+            let work = || (0..30).for_each(|_| std::thread::sleep(Duration::from_millis(1)));
+            small.spawn_scoped(scope, work).unwrap();
+        }
+    });
+    let budget = ledger.end().unwrap();
+    // Each of them had the CPU of each other, but they all have one name.
+    assert_eq!(budget.dropped, 0);
+    let others = budget.others.unwrap();
+    budget.threads.iter().chain([&others]).for_each(assert_whole);
+    let many = budget.threads.iter().filter(|thread| thread.thread == "many");
+    let beside = many.flat_map(|thread| &thread.parts).filter_map(|part| part.who.as_ref());
+    assert!(beside.clone().any(|who| who.thread == "many" && who.pid == std::process::id()), "{:?}", budget.threads[0]);
 }

@@ -21,8 +21,9 @@ pub(super) fn trust(budget: &Budget, watched_ns: u64) -> Vec<String> {
     said.extend(budget.cost.and_then(|cost| price(cost, watched_ns)));
     match budget.dropped {
         0 => {}
-        1 => said.push("1 stretch of time was not kept: a table of the kernel was full.".to_owned()),
-        n => said.push(format!("{} stretches of time were not kept: a table of the kernel was full.", units::count(n))),
+        1 => said.push("1 stretch of time has few details: a table of the kernel was full.".to_owned()),
+        n => said
+            .push(format!("{} stretches of time have few details: a table of the kernel was full.", units::count(n))),
     }
     said.extend(budget.checks.iter().filter(|check| differs(check)).map(|check| {
         let (summed, counted) = (spoken::duration(check.summed_ns), spoken::duration(check.counted_ns));
