@@ -1,10 +1,10 @@
-//! A program that keeps the kernel busy at a tracepoint, for tests of late wake-ups: `bpf(2)`.
+//! `bpf(2)`: a program that keeps the kernel busy at a tracepoint, for tests of late wake-ups, and the entries of a map, many at a time.
 //!
-//! Its instructions are written here, so it needs no compiler. It ends with its descriptors: nothing is left in the kernel
+//! The program's instructions are written here, so it needs no compiler. It ends with its descriptors: nothing is left in the kernel
 //! after a SIGKILL. Needs Linux 5.5 and CAP_BPF with CAP_PERFMON, or CAP_SYS_ADMIN.
 
 use std::ffi::CString;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
 use crate::{Error, Result, check};
 
@@ -75,12 +75,88 @@ fn arm(armed: &OwnedFd, from_ns: u64) -> Result<()> {
     check("bpf(BPF_MAP_UPDATE_ELEM)", unsafe { bpf(UPDATE, &update) }).map(drop)
 }
 
+/// Entries of a map: keys one after another, and values one after another.
+#[derive(Debug, Default)]
+pub struct Entries {
+    /// Keys.
+    pub keys: Vec<u8>,
+    /// Values, in the order of the keys.
+    pub values: Vec<u8>,
+}
+
+/// Entries that are asked for at a time. All those of a bucket come together, so a call may ask for more.
+const BATCH: u32 = 4096;
+
+/// `bpf(2)`: all entries of a hash map (`BPF_MAP_LOOKUP_BATCH`), whose keys and values have these sizes in bytes. An entry that changes
+/// its place meanwhile may be missing, or be there twice.
+///
+/// # Errors
+/// EINVAL before Linux 5.6 and where the sizes are not those of the map; ENOTSUPP (524) for other kinds of maps.
+pub fn entries(map: BorrowedFd<'_>, key: usize, value: usize) -> Result<Entries> {
+    check_sizes(map, key, value)?;
+    let (mut all, mut most) = (Entries::default(), BATCH);
+    // Where the next call goes on. The kernel uses 4 of the 8 bytes.
+    let (mut from, mut to): (Option<u64>, u64) = (None, 0);
+    loop {
+        let at = [all.keys.len(), all.values.len()];
+        all.keys.resize(at[0] + key * most as usize, 0);
+        all.values.resize(at[1] + value * most as usize, 0);
+        let mut batch = Batch {
+            from: from.as_ref().map_or(0, |from| (&raw const *from).expose_provenance() as u64),
+            to: (&raw mut to).expose_provenance() as u64,
+            keys: all.keys[at[0]..].as_mut_ptr().expose_provenance() as u64,
+            values: all.values[at[1]..].as_mut_ptr().expose_provenance() as u64,
+            count: most,
+            map: map.as_raw_fd(),
+            flags: [0; 2],
+        };
+        // SAFETY: keys and values have room for `most` entries of the map's sizes, the places for their 4 bytes. The kernel writes the
+        // number of entries into `batch`.
+        let ended = unsafe { libc::syscall(libc::SYS_bpf, LOOKUP_BATCH, &raw mut batch, size_of::<Batch>()) };
+        let result = check("bpf(BPF_MAP_LOOKUP_BATCH)", ended as i32);
+        let errno = result.as_ref().map_or_else(Error::errno, |_| 0);
+        // ENOSPC: a bucket has more entries than there is room for.
+        let found = if [0, libc::ENOENT].contains(&errno) { batch.count.min(most) as usize } else { 0 };
+        all.keys.truncate(at[0] + key * found);
+        all.values.truncate(at[1] + value * found);
+        match errno {
+            0 => from = Some(to),
+            libc::ENOENT => return Ok(all),
+            libc::ENOSPC if most < 1 << 20 => most *= 2,
+            _ => return result.map(|_| all),
+        }
+    }
+}
+
+/// `union bpf_attr` of the command.
+#[repr(C)]
+struct Batch {
+    from: u64,
+    to: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map: i32,
+    flags: [u64; 2],
+}
+
+/// The kernel writes as many bytes as the map says.
+fn check_sizes(map: BorrowedFd<'_>, key: usize, value: usize) -> Result<()> {
+    let path = format!("/proc/self/fdinfo/{}", map.as_raw_fd());
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Error::from_errno("reading the sizes of a map", error.raw_os_error().unwrap_or(libc::EIO)))?;
+    let size = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<usize>().ok());
+    let is_so = size("key_size:") == Some(key) && size("value_size:") == Some(value) && key * value > 0;
+    if is_so { Ok(()) } else { Err(Error::from_errno("the sizes of a map", libc::EINVAL)) }
+}
+
 /// `enum bpf_cmd` (include/uapi/linux/bpf.h).
 const MAP_CREATE: i32 = 0;
 const LOOKUP: i32 = 1;
 const UPDATE: i32 = 2;
 const PROG_LOAD: i32 = 5;
 const RAW_TRACEPOINT_OPEN: i32 = 17;
+const LOOKUP_BATCH: i32 = 24;
 /// `BPF_MAP_TYPE_ARRAY`, `BPF_PROG_TYPE_RAW_TRACEPOINT`.
 const ARRAY: u32 = 2;
 pub(crate) const RAW_TRACEPOINT: u32 = 17;
@@ -209,6 +285,38 @@ mod tests {
     use super::*;
     use crate::clock::{Clock, now_ns};
     use crate::sched::{affinity, set_affinity};
+
+    #[test]
+    fn all_entries_of_a_map_are_read_and_sizes_are_checked() {
+        use std::os::fd::AsFd as _;
+        if !punctual_testing::needs_root("maps of the kernel") {
+            return;
+        }
+        const HASH: u64 = 1;
+        const MANY: u32 = 10_000;
+        let attr = [HASH | 4 << 32, 8 | u64::from(MANY) << 32, 0];
+        // SAFETY: no addresses.
+        let map = match unsafe { open("bpf(BPF_MAP_CREATE)", MAP_CREATE, &attr) } {
+            Err(e) => return punctual_testing::lacks(punctual_testing::Lack::Call("bpf", e.errno())),
+            Ok(map) => map,
+        };
+        let read = |key, value| entries(map.as_fd(), key, value);
+        assert!(read(4, 8).unwrap().keys.is_empty());
+        for key in 0..MANY {
+            let value = u64::from(key) * 3;
+            let update = element(&map, &key, (&raw const value).expose_provenance());
+            // SAFETY: the kernel reads 4 bytes of the key and 8 of the value.
+            check("bpf(BPF_MAP_UPDATE_ELEM)", unsafe { bpf(UPDATE, &update) }).unwrap();
+        }
+        let all = read(4, 8).unwrap();
+        let keys = all.keys.chunks_exact(4).map(|key| u32::from_ne_bytes(key.try_into().unwrap()));
+        let values = all.values.chunks_exact(8).map(|value| u64::from_ne_bytes(value.try_into().unwrap()));
+        let mut pairs: Vec<_> = keys.zip(values).collect();
+        pairs.sort_unstable();
+        assert_eq!(pairs, (0..MANY).map(|key| (key, u64::from(key) * 3)).collect::<Vec<_>>());
+        assert_eq!(read(8, 8).unwrap_err().errno(), libc::EINVAL);
+        assert!(entries(array(8, 1, 0).unwrap().as_fd(), 8, 8).is_err());
+    }
 
     #[test]
     fn the_kernel_is_kept_busy_once_for_the_time_asked() {

@@ -221,7 +221,7 @@ HASH_MAP(interrupts, 256, u32, struct name);
 HASH_MAP(files, 4096, struct inode_key, struct inode_name);
 HASH_MAP(stoppers, 256, u32, u32);
 HASH_MAP(deadlines, 16384, struct turns_key, struct deadlines);
-HASH_MAP(targets, 16384, u32, u32);
+HASH_MAP(targets, 65536, u32, u32);
 
 struct stack {
     u64 frames[FRAMES];

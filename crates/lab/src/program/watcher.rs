@@ -133,6 +133,7 @@ impl Watcher {
         }
         self.account.look();
         let watched_ns = self.since.elapsed().as_nanos() as u64;
+        let left_out = self.ledger.as_ref().map_or(0, Ledger::left_out);
         let budget = match self.ledger {
             Ok(ledger) => ledger.end().map_err(|error| (error, None)),
             Err((error, mut counted)) => {
@@ -150,6 +151,11 @@ impl Watcher {
                 causes.missing.insert(0, without(BUDGET, &error));
             }
         }
+        causes.missing.extend((left_out > 0).then(|| Unseen {
+            what: format!("{left_out} of the threads"),
+            why: "the kernel has no room for more at a time".to_owned(),
+            remedy: Some("name those that matter (--thread)".to_owned()),
+        }));
         let threads = self.account.threads();
         let less = |used: Option<u64>, at: usize| Some(used?.saturating_sub(self.aside[at]));
         let (cpu_ns, run_delay_ns) = (less(self.account.cpu_ns(), 0), less(self.account.run_delay_ns(), 1));

@@ -1,5 +1,6 @@
 //! The sums of the kernel as a [`Budget`].
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_linux::syscall_name::name_of;
@@ -44,6 +45,8 @@ pub(super) struct Found<'a> {
     dropped: u64,
     events: u64,
     price_ns: Option<f64>,
+    /// The groups of processes that still run: each is asked once.
+    cgroups: RefCell<BTreeMap<u32, Option<String>>>,
 }
 
 impl<'a> Found<'a> {
@@ -96,6 +99,7 @@ impl<'a> Found<'a> {
             dropped: programs.dropped(),
             events: programs.events(),
             price_ns: programs.price_ns(),
+            cgroups: RefCell::default(),
         }
     }
 
@@ -302,14 +306,15 @@ impl<'a> Found<'a> {
         let watched = self.infos.values().find(|info| info.tid == tid && !info.name.name.is_empty());
         let named = watched.map(|info| &info.name).or_else(|| self.names.get(&tid)).cloned().filter(|name| name.tid != 0);
         let name = named.unwrap_or_else(|| Name { name: OTHERS.to_owned(), ..Name::default() });
-        let (own, its) = (self.groups.cpu_path(info.name.pid), cpu_group(name.pid));
+        let its = self.cgroups.borrow_mut().entry(name.pid).or_insert_with(|| cpu_group(name.pid)).clone();
+        let own = self.groups.cpu_path(info.name.pid);
         let cgroup = its.filter(|its| own.is_some_and(|own| own != its));
         let policy = policy(&name);
         Who { thread: name.name, tid: name.tid, process: name.leader, pid: name.pid, policy, cgroup, meanwhile: None }
     }
 
     fn turns(&self, id: u32) -> Option<Turns> {
-        let own = self.deadlines.iter().filter(|((of, _), _)| *of == id);
+        let own = self.deadlines.range((id, i64::MIN)..=(id, i64::MAX));
         let ((_, call), all) = own.max_by_key(|(_, all)| all.count)?;
         let period_ns = all.last_ns.saturating_sub(all.first_ns) / all.count.saturating_sub(1).max(1);
         Some(Turns {
@@ -341,8 +346,11 @@ fn lost(thread: &ThreadBudget) -> (u64, u64) {
 
 fn alike(one: &TimePart, other: &TimePart) -> bool {
     // Workers of one name are one here.
-    let who = |part: &TimePart| part.who.as_ref().map(|who| (who.thread.clone(), who.process.clone()));
-    one.spent == other.spent && one.call == other.call && one.thing == other.thing && who(one) == who(other)
+    let who = match (&one.who, &other.who) {
+        (Some(one), Some(other)) => one.thread == other.thread && one.process == other.process,
+        (one, other) => one.is_none() && other.is_none(),
+    };
+    who && one.spent == other.spent && one.call == other.call && one.thing == other.thing
 }
 
 fn add(part: &mut TimePart, sum: Sum) {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 
-use aya::maps::{Array, HashMap, MapData, MapError};
+use aya::maps::{Array, HashMap, Map, MapData, MapError};
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
 use aya::programs::{BtfTracePoint, Iter, PerfEvent, ProgramError};
 use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf, EbpfLoader, Pod};
+use punctual_linux::bpf;
 use punctual_linux::syscall_name::number_of;
 
 use super::raw;
@@ -95,6 +96,8 @@ pub(super) struct Programs {
     /// While it is open, the kernel counts the run time of programs, which takes time itself.
     stats: Option<OwnedFd>,
     price_ns: Option<f64>,
+    /// Threads that existed, and for which there was no room.
+    left_out: usize,
 }
 
 impl Programs {
@@ -125,7 +128,7 @@ impl Programs {
         sample(&mut ebpf)?;
         let over = iterator(&mut ebpf)?;
         over.load("task", &btf).map_err(|error| program_refused("iter/task", &error))?;
-        let mut programs = Self { ebpf, stats: enable_stats(Stats::RunTime).ok(), price_ns: None };
+        let mut programs = Self { ebpf, stats: enable_stats(Stats::RunTime).ok(), price_ns: None, left_out: 0 };
         programs.seed(target)?;
         Ok(programs)
     }
@@ -137,9 +140,8 @@ impl Programs {
         }
         let mut targets: HashMap<_, u32, u32> = HashMap::try_from(self.ebpf.map_mut("targets").ok_or_else(no_map)?)
             .map_err(|error| refused("targets", &error))?;
-        for tid in &target.tids {
-            targets.insert(tid.cast_unsigned(), 1, 0).map_err(|error| refused("targets", &error))?;
-        }
+        let watched = target.tids.iter().take_while(|tid| targets.insert(tid.cast_unsigned(), 1, 0).is_ok()).count();
+        self.left_out = target.tids.len() - watched;
         self.over_tasks()
     }
 
@@ -186,6 +188,11 @@ impl Programs {
         }
     }
 
+    /// Threads that existed at the begin, and that are not watched because there are too many.
+    pub(super) fn left_out(&self) -> usize {
+        self.left_out
+    }
+
     /// What an event costs, ns.
     pub(super) fn price_ns(&self) -> Option<f64> {
         self.price_ns
@@ -224,11 +231,24 @@ impl Programs {
     }
 
     /// All that a map holds.
-    pub(super) fn all<K: Pod + Ord, V: Pod>(&self, name: &str) -> BTreeMap<K, V> {
-        let map = self.ebpf.map(name).and_then(|map| HashMap::<&MapData, K, V>::try_from(map).ok());
-        map.map_or_else(BTreeMap::new, |map| {
-            map.iter().filter_map(|entry: std::result::Result<_, MapError>| entry.ok()).collect()
-        })
+    pub(super) fn all<K, V>(&self, name: &str) -> BTreeMap<K, V>
+    where
+        K: Pod + Ord + for<'a> TryFrom<&'a [u8]>,
+        V: Pod + for<'a> TryFrom<&'a [u8]>,
+    {
+        let Some(map) = self.ebpf.map(name) else { return BTreeMap::new() };
+        if let Map::HashMap(data) = map
+            && let Ok(entries) = bpf::entries(data.fd().as_fd(), size_of::<K>(), size_of::<V>())
+        {
+            let values = entries.values.chunks_exact(size_of::<V>()).map(V::try_from);
+            let entries = entries.keys.chunks_exact(size_of::<K>()).map(K::try_from).zip(values);
+            return entries.filter_map(|(key, value)| Some((key.ok()?, value.ok()?))).collect();
+        }
+        // Kernels before 5.6: one entry at a time.
+        HashMap::<&MapData, K, V>::try_from(map).map_or_else(
+            |_| BTreeMap::new(),
+            |map| map.iter().filter_map(|entry: std::result::Result<_, MapError>| entry.ok()).collect(),
+        )
     }
 }
 

@@ -14,6 +14,7 @@ mod limits;
 mod raw;
 mod sampled;
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use punctual_record::Budget;
@@ -31,6 +32,8 @@ const BETWEEN: Duration = Duration::from_millis(200);
 
 /// Threads that are asked for their process at a time.
 const MET: usize = 1024;
+/// The same at the end, so many times.
+const LAST: usize = 16;
 /// Processes whose control groups are looked at.
 const PROCESSES: usize = 256;
 
@@ -98,12 +101,21 @@ impl Ledger {
     fn meet(&mut self) {
         let last = self.programs.last_id();
         for id in (self.met + 1..=last).take(MET) {
-            let pid = self.programs.process(id);
-            if let Some(pid) = pid.filter(|pid| !self.pids.contains(pid) && self.pids.len() < PROCESSES) {
+            self.met = id;
+            let Some(pid) = self.programs.process(id).filter(|pid| !self.pids.contains(pid)) else { continue };
+            if self.pids.len() >= PROCESSES {
+                self.pids.retain(|pid| Path::new(&format!("/proc/{pid}")).exists());
+            }
+            if self.pids.len() < PROCESSES {
                 self.pids.push(pid);
             }
         }
-        self.met = last;
+    }
+
+    /// Threads that existed at the begin, and that are not watched because there are too many.
+    #[must_use]
+    pub fn left_out(&self) -> usize {
+        self.programs.left_out()
     }
 
     /// Ends watching: where the time went.
@@ -112,7 +124,7 @@ impl Ledger {
     /// As bpf(2) says.
     pub fn end(mut self) -> Result<Budget> {
         self.programs.learn_price();
-        self.meet();
+        (0..LAST).for_each(|_| self.meet());
         let ended_ns = self.programs.end()?;
         self.groups.look(self.pids.iter().copied());
         let found = Found::read(&self.programs, &self.groups, ended_ns);

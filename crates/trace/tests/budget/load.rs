@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use punctual_record::ThreadBudget;
+use punctual_trace::{Ledger, Target};
 
 use crate::{assert_whole, ledger};
 
@@ -49,4 +50,18 @@ fn thousands_of_threads_at_once_lose_nothing() {
     let many = budget.threads.iter().filter(|thread| thread.thread == "many");
     let beside = many.flat_map(|thread| &thread.parts).filter_map(|part| part.who.as_ref());
     assert!(beside.clone().any(|who| who.thread == "many" && who.pid == std::process::id()), "{:?}", budget.threads[0]);
+}
+
+#[test]
+fn more_threads_than_there_is_room_for_are_counted_and_refuse_nothing() {
+    let _alone = punctual_testing::alone();
+    if ledger().is_none() {
+        return;
+    }
+    // No thread has such a number (PID_MAX_LIMIT).
+    let own = rustix::thread::gettid().as_raw_nonzero().get();
+    let tids: Vec<i32> = std::iter::once(own).chain(5_000_000..5_070_000).collect();
+    let ledger = Ledger::begin(&Target { tids, with_children: false }).unwrap();
+    assert_eq!(ledger.left_out(), 70_001 - 65_536);
+    assert_eq!(ledger.end().unwrap().threads.len(), 1);
 }
