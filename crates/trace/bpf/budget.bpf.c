@@ -135,7 +135,7 @@ INLINE void note_epoch(struct cpu *cpu, u64 now)
     }
 }
 
-INLINE void note_turn(struct cpu *cpu, struct task_struct *next, bool watched, u64 now)
+INLINE void note_turn(struct cpu *cpu, struct task_struct *next, struct thread *to, u64 now)
 {
     note_epoch(cpu, now);
     u32 head = cpu->head + 1;
@@ -147,8 +147,10 @@ INLINE void note_turn(struct cpu *cpu, struct task_struct *next, bool watched, u
     turn->group = group_of(next);
     turn->ran_out = 0;
     turn->as = 0;
-    if (turn->tid)
-        call_alias(next, watched ? next->tgid : 0, &turn->alias);
+    if (to && !to->aside)
+        turn->as = own_number(to, next);
+    else if (turn->tid)
+        call_alias(next, 0, &turn->alias);
     cpu->head = head;
 }
 
@@ -221,7 +223,7 @@ int switched(u64 *context)
             cpu->vectors[vector] = 0;
         cpu->busy_vectors = 0;
     }
-    note_turn(cpu, next, to && !to->aside, now);
+    note_turn(cpu, next, to, now);
     if (from && from->state == READY)
         from->ready_at = cpu->head;
     return 0;

@@ -81,6 +81,8 @@ struct thread {
     u32 named;   /* who woke it last, by number, by the first letters of the name, and as `names` has it */
     u32 named_as;
     u64 letters;
+    u64 own_name[2]; /* what the thread's own number in `names` stands for */
+    u32 own_nice, own_as;
     u32 evicted; /* slots that made room for another key */
     struct key wait; /* of the wait that goes on */
     struct slot running;

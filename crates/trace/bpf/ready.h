@@ -100,6 +100,22 @@ INLINE void call_alias(struct task_struct *task, u32 tgid, struct alias *alias)
     alias->rt_priority = task->rt_priority;
 }
 
+/* The same for a watched thread, which keeps it. */
+INLINE u32 own_number(struct thread *thread, struct task_struct *task)
+{
+    const u64 *name = (const u64 *)task->comm;
+    u32 nice = task->static_prio ^ task->policy << 16 ^ task->rt_priority << 24;
+    if (!thread->own_as || thread->own_name[0] != name[0] || thread->own_name[1] != name[1] || thread->own_nice != nice) {
+        struct alias alias = {};
+        call_alias(task, task->tgid, &alias);
+        thread->own_name[0] = alias.name[0];
+        thread->own_name[1] = alias.name[1];
+        thread->own_nice = nice;
+        thread->own_as = number_of(&alias, task->pid, task->tgid);
+    }
+    return thread->own_as;
+}
+
 INLINE u32 number_of_turn(struct turn *turn)
 {
     if (!turn->as)
