@@ -29,7 +29,7 @@ const SUBJECTS: [(&str, &[&[&str]]); 4] = [
     ),
     ("crates/rules/src/", &[&["--package=punctual-rules"], &["--package=punctual-cli", "--test=command", "preload"]]),
     (
-        "crates/linux/src/supervise/",
+        "crates/linux/src/supervise.rs",
         &[&["--package=punctual-linux", "--lib", "supervise"], &["--package=punctual-cli", "--test=terminal"]],
     ),
     ("crates/trace/src/split", &[&["--package=punctual-trace", "--lib"]]),

@@ -28,7 +28,7 @@ pub(crate) fn listen(stop: &Stop) -> anyhow::Result<()> {
             // The kernel repeats SIGXCPU every second, and finally ends the process itself.
             if signal != SIGXCPU && !terminal::give_up() && stop.reason().is_some() {
                 // A thread that never gets its CPU could not end with the process.
-                punctual_linux::rescue::free_process(std::process::id() as i32, None);
+                punctual_linux::sched::free_process(std::process::id() as i32, None);
                 std::process::exit(128 + signal);
             }
             stop.request(name(signal));

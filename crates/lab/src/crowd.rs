@@ -255,7 +255,7 @@ fn process_member(
     let parent = std::process::id();
     let child = child_under(NAME, conditions, move || {
         perform(restraint, index, &lines[index as usize], &control, || {
-            std::os::unix::process::parent_id() == parent && !linux::deadline::passed()
+            std::os::unix::process::parent_id() == parent && !linux::child::deadline_passed()
         });
     })?;
     Ok(child.map(Member::Process))
@@ -279,7 +279,7 @@ fn thread_member(
         let go_on = refused.is_none();
         drop(tell.send((linux::sched::current_thread_id(), refused)));
         if go_on {
-            perform(restraint, index, &lines[index as usize], &control, || !linux::deadline::passed());
+            perform(restraint, index, &lines[index as usize], &control, || !linux::child::deadline_passed());
         }
         its_end.store(true, Ordering::Release);
     });

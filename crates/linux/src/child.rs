@@ -7,18 +7,34 @@
 //! A child is a copy of the process with only the calling thread. Locks that other threads held stay locked. So the closure must not wait
 //! for other threads, take their locks (such as standard output's), or start threads. It may allocate: glibc and musl hand over a
 //! consistent allocator.
+//!
+//! Waits in a child for the end of the thread that forked it: `prctl(PR_SET_PDEATHSIG)`, `sigtimedwait(2)`.
+//!
+//! A pidfd reports the end of the whole *process*, which does not end while one of its threads cannot run. The death signal reports the
+//! end of the forking *thread*.
+//!
+//! Runs a few system calls that no signal to this process interrupts, not even SIGKILL: `fork(2)`, `setsid(2)`, `waitid(2)`.
+//!
+//! A child process in its own session runs the closure with all signals blocked. The death of this process, of its process group or of its
+//! terminal does not affect the child. Only SIGKILL to the child itself, or the end of its container or machine, does.
+//!
+//! The deadline on `CLOCK_MONOTONIC` by which all children of this process must end, in shared memory.
+//!
+//! The process sets it. Children that run a loop check it and end by themselves, even if the process died.
 
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering};
+use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, setsid, waitid};
 
-use crate::clock::ns_of;
+use crate::clock::{Clock, now_ns, ns_of};
 use crate::futex::{self, Scope};
 use crate::shared::Shared;
-use crate::signal::{block_all_signals_for_this_thread, change_mask, set_of};
+use crate::signal::{block_all_signals_for_this_thread, change_mask, every_signal, set_of};
 use crate::{Error, Result, check};
 
 /// Exit status of a child whose closure panicked, as of a Rust program.
@@ -112,13 +128,13 @@ impl Child {
 
     /// `pidfd_send_signal(2)` or `kill(2)` with SIGKILL, then `waitid(2)`. No effect on a child that has ended.
     ///
-    /// Frees the child from its CPU and policy first ([`crate::rescue`]). Otherwise it could not die while a thread of higher priority
+    /// Frees the child from its CPU and policy first ([`crate::sched`]). Otherwise it could not die while a thread of higher priority
     /// held the CPU.
     pub fn kill(&mut self) -> Result<Ended> {
         if let Some(ended) = self.ended()? {
             return Ok(ended);
         }
-        crate::rescue::free_process(self.id(), None);
+        crate::sched::free_process(self.id(), None);
         let sent = match &self.handle {
             Some(handle) => rustix::process::pidfd_send_signal(handle, Signal::KILL),
             None => rustix::process::kill_process(self.pid, Signal::KILL),
@@ -269,12 +285,127 @@ fn replace_id(old: i32, new: i32) {
     present().iter().find(replaced);
 }
 
+/// The signal; children get it from no other source.
+const SIGNAL: i32 = libc::SIGUSR1;
+
+/// Reports the parent's end to a child.
+#[derive(Debug)]
+pub struct ParentDeath(());
+
+impl ParentDeath {
+    /// `prctl(PR_SET_PDEATHSIG)`: from now on the end of the forking thread ends [`ParentDeath::wait`] instead of this process. Blocks every
+    /// signal that can be blocked, on the calling thread, permanently. Call it in a child of [`Child`], on its only
+    /// thread.
+    pub fn instead_of_own() -> Result<Self> {
+        change_mask(libc::SIG_BLOCK, &every_signal())?;
+        // SAFETY: takes numbers.
+        check("prctl(PR_SET_PDEATHSIG)", unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, SIGNAL as libc::c_ulong) })?;
+        Ok(Self(()))
+    }
+
+    /// Sleeps until the parent's thread has ended, at most this long. Returns whether it has.
+    #[must_use]
+    pub fn wait_for(&self, timeout: Duration) -> bool {
+        let set = set_of(&[SIGNAL]);
+        let timeout = libc::timespec {
+            // What a 32-bit time holds: 68 years.
+            tv_sec: timeout.as_secs().min(i32::MAX as u64) as _,
+            tv_nsec: timeout.subsec_nanos() as libc::c_long,
+        };
+        // SAFETY: set and time are readable; no information on the signal is asked for.
+        unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const timeout) == SIGNAL }
+    }
+
+    /// Sleeps until the parent's thread has ended.
+    pub fn wait(&self) {
+        let set = set_of(&[SIGNAL]);
+        // SAFETY: `set` is filled; no information on the signal is asked for. It fails with EINTR when the process was stopped and
+        // continued.
+        while unsafe { libc::sigwaitinfo(&raw const set, std::ptr::null_mut()) } != SIGNAL {}
+    }
+}
+
+/// Flag beside an exit status: the status is set.
+const KNOWN: u32 = 1 << 8;
+
+/// `fork(2)`: runs `work` in a child process, waits for its end and returns its status. `None`: it was killed; 255: it panicked.
+///
+/// The child is a copy of the process with only the calling thread. `work` must not wait for another thread or take a lock that one may
+/// hold. It may allocate. The child ends with the result of `work`, without running `atexit(3)` handlers.
+///
+/// # Errors
+/// EAGAIN at a limit of processes; ENOMEM.
+pub fn uninterrupted(work: impl FnOnce() -> u8) -> Result<Option<u8>> {
+    let status = Shared::<AtomicU32>::new()?;
+    let signals = block_all_signals_for_this_thread()?;
+    // SAFETY: the child goes on with a copy of the memory, and ends below by `_exit`. Nothing of the parent's stack is unwound
+    // twice.
+    let pid = match check("fork", unsafe { libc::fork() })? {
+        0 => {
+            // Fails only for a process group leader, which a new process is not.
+            let _ = setsid();
+            let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or(u8::MAX);
+            status.store(KNOWN | u32::from(outcome), Ordering::Release);
+            // SAFETY: ends the process at once; runs nothing of ours.
+            unsafe { libc::_exit(0) }
+        }
+        pid => Pid::from_raw(pid).ok_or_else(|| Error::from_errno("fork", libc::EINVAL))?,
+    };
+    drop(signals);
+    // If SIGCHLD is ignored, the kernel reaps the child: shared memory carries the status.
+    while let Ok(None) | Err(Errno::INTR) = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED) {}
+    let status = status.load(Ordering::Acquire);
+    Ok((status & KNOWN != 0).then_some(status as u8))
+}
+
+/// Zero: no deadline. Mapped before the first child is forked, so that every child has it; without memory, there is no deadline.
+static DEADLINE_NS: OnceLock<Option<Shared<AtomicI64>>> = OnceLock::new();
+
+fn deadline() -> Option<&'static AtomicI64> {
+    DEADLINE_NS.get_or_init(|| Shared::<AtomicI64>::new().ok()).as_deref()
+}
+
+/// Sets the deadline for this process, for later children, and for children forked after the first call. `None`: no deadline.
+pub fn set_deadline(at_ns: Option<i64>) {
+    if let Some(word) = deadline() {
+        word.store(at_ns.unwrap_or(0).max(0), Ordering::Relaxed);
+    }
+}
+
+/// Whether the deadline has passed. Reads the clock only if there is a deadline.
+#[must_use]
+pub fn deadline_passed() -> bool {
+    deadline_left_ns().is_some_and(|left| left <= 0)
+}
+
+/// Time until the deadline; negative after it. `None`: no deadline.
+#[must_use]
+pub fn deadline_left_ns() -> Option<i64> {
+    let at_ns = deadline()?.load(Ordering::Relaxed);
+    (at_ns != 0).then(|| at_ns - now_ns(Clock::Monotonic))
+}
+
+/// `setitimer(ITIMER_REAL)`: SIGALRM at the deadline ends a child that does not handle it. For children that wait in the measured call
+/// and cannot check the deadline. Does nothing without a deadline; ignores later changes.
+pub fn alarm_at_deadline() -> crate::Result<()> {
+    let Some(left_ns) = deadline_left_ns() else { return Ok(()) };
+    let left_us = (left_ns / 1000).max(1);
+    let value = libc::timeval { tv_sec: (left_us / 1_000_000) as _, tv_usec: (left_us % 1_000_000) as _ };
+    let once = libc::itimerval { it_interval: libc::timeval { tv_sec: 0, tv_usec: 0 }, it_value: value };
+    // SAFETY: `once` is readable; the previous timer is not asked for.
+    crate::check("setitimer", unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const once, std::ptr::null_mut()) })
+        .map(drop)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use punctual_testing::until;
-    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     use std::time::Duration;
+
+    use punctual_testing::until;
+
+    use super::*;
+    use crate::shared::Shared;
 
     fn alive(pid: i32) -> bool {
         Pid::from_raw(pid).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
@@ -389,5 +520,65 @@ mod tests {
     fn is_zombie(pid: i32) -> bool {
         std::fs::read_to_string(format!("/proc/{pid}/stat"))
             .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
+    }
+
+    #[test]
+    fn the_end_of_the_forking_thread_ends_the_wait() {
+        let state = Shared::<AtomicU32>::new().unwrap();
+        let theirs = state.clone();
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let child = Child::spawn("waits", move || {
+                let death = ParentDeath::instead_of_own().unwrap();
+                assert!(!death.wait_for(Duration::from_millis(1)));
+                theirs.store(3, Ordering::Release);
+                while !death.wait_for(Duration::from_secs(1)) {}
+                theirs.store(2, Ordering::Release);
+            });
+            tell.send(child.unwrap()).unwrap();
+            let _ = ended.recv();
+        });
+        let mut child = told.recv().unwrap();
+        while state.load(Ordering::Acquire) != 3 {
+            std::thread::yield_now();
+        }
+        assert_eq!(child.ended().unwrap(), None);
+        drop(end);
+        thread.join().unwrap();
+        assert_eq!(child.wait().unwrap(), Ended::Exited(0));
+        assert_eq!(state.load(Ordering::Acquire), 2);
+    }
+
+    #[test]
+    fn what_it_returns_is_known() {
+        assert_eq!(uninterrupted(|| 7).unwrap(), Some(7));
+        assert_eq!(uninterrupted(|| panic!("as told")).unwrap(), Some(u8::MAX));
+    }
+
+    /// One test, since the deadline is the process's.
+    #[test]
+    fn children_see_it_move_and_end_by_it() {
+        assert!(!deadline_passed() && deadline_left_ns().is_none());
+        set_deadline(Some(now_ns(Clock::Monotonic) + 3_600_000_000_000));
+        let mut looking = Child::spawn("looks", || {
+            while !deadline_passed() {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        })
+        .unwrap();
+        assert!(!deadline_passed());
+        assert_eq!(looking.ended().unwrap(), None);
+        set_deadline(Some(now_ns(Clock::Monotonic)));
+        assert!(deadline_passed());
+        assert_eq!(looking.wait().unwrap(), Ended::Exited(0));
+        let mut now = Child::spawn("now", || {
+            alarm_at_deadline().unwrap();
+            std::thread::sleep(std::time::Duration::from_secs(3600));
+        })
+        .unwrap();
+        assert_eq!(now.wait().unwrap(), Ended::Killed(libc::SIGALRM));
+        set_deadline(None);
+        assert!(!deadline_passed());
     }
 }

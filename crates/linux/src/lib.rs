@@ -19,25 +19,20 @@ pub mod call_table;
 pub mod child;
 pub mod clock;
 pub mod counter;
-pub mod deadline;
-pub mod death;
 mod error;
 pub mod forks;
 pub mod futex;
 pub mod inherited;
-pub mod interrupt;
 pub mod ipc;
 pub mod memory;
 pub mod named_lock;
 pub mod net;
 pub mod observe;
-mod own_signal;
+pub mod own_signal;
 #[cfg(feature = "tracepoints")]
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")), path = "perf/absent.rs")]
 pub mod perf;
-pub mod periodic;
 pub mod poll;
-pub mod rescue;
 #[cfg_attr(
     not(all(
         feature = "io-uring",
@@ -61,8 +56,6 @@ pub mod supervise;
 pub mod sync;
 pub mod syscall_name;
 pub mod timer;
-pub mod uclamp;
-pub mod uninterrupted;
 pub mod usage;
 pub mod user_wait;
 

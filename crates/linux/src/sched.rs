@@ -6,6 +6,17 @@
 //!
 //! And the timer slack of the calling thread: `prctl(PR_SET_TIMERSLACK)`, `prctl(PR_GET_TIMERSLACK)`. It is a raw system call too: the C
 //! library's `prctl` returns an `int`, too small for a slack above 2.1 s.
+//!
+//! Utilization clamps of one thread: `sched_setattr(2)` with SCHED_FLAG_UTIL_CLAMP_MIN (Linux 5.3, CONFIG_UCLAMP_TASK).
+//!
+//! The scheduler takes the thread for at least as busy as the lower clamp. The governor `schedutil` chooses the frequency accordingly. A
+//! single thread can thus request speed while it runs. It needs no privilege up to the administrator's limit.
+//!
+//! Frees threads from a CPU that a thread of higher priority occupies.
+//!
+//! A thread that never gets its CPU can neither finish nor die: SIGKILL takes effect only when the thread runs. The kernel moves a
+//! runnable thread as soon as its affinity excludes its CPU (`__set_cpus_allowed_ptr` in kernel/sched/core.c). So a thread on
+//! another CPU can free it.
 
 use crate::{Error, Result, check};
 
@@ -244,9 +255,104 @@ pub fn set_timer_slack_ns(slack_ns: u64) -> Result<()> {
     if returned == -1 { Err(Error::last(CALL).on(format!("{slack_ns} ns"))) } else { Ok(()) }
 }
 
+/// The clamp for full speed (`SCHED_CAPACITY_SCALE`).
+pub const FULL_CLAMP: u32 = 1024;
+
+/// `SCHED_FLAG_KEEP_POLICY | SCHED_FLAG_KEEP_PARAMS`: change nothing else.
+const KEEP_ALL: u64 = 0x08 | 0x10;
+/// `SCHED_FLAG_UTIL_CLAMP_MIN`.
+const CLAMP_MIN: u64 = 0x20;
+
+/// The kernel's `struct sched_attr` with utilisation clamps (`SCHED_ATTR_SIZE_VER1`, 56 bytes).
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct Clamped {
+    attributes: Attributes,
+    min: u32,
+    max: u32,
+}
+
+const CLAMPED_SIZE: u32 = 56;
+const _: () = assert!(size_of::<Clamped>() == CLAMPED_SIZE as usize);
+
+/// `sched_getattr(2)`: the lower clamp of thread `tid` (0: the calling one), 0 to [`FULL_CLAMP`]. 0 on a kernel without clamps.
+pub fn lower_clamp(tid: i32) -> Result<u32> {
+    let mut now = Clamped::default();
+    // SAFETY: the pointer is valid for CLAMPED_SIZE writable bytes, and the kernel writes at most CLAMPED_SIZE.
+    let returned = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut now, CLAMPED_SIZE, 0_u32) };
+    check("sched_getattr", returned as i32)?;
+    Ok(now.min)
+}
+
+/// `sched_setattr(2)`: sets the lower clamp of thread `tid` (0: the calling one), 0 to [`FULL_CLAMP`].
+///
+/// EOPNOTSUPP: the kernel was built without CONFIG_UCLAMP_TASK. E2BIG: it is older than 5.3. EPERM: the clamp exceeds
+/// `/proc/sys/kernel/sched_util_clamp_min` or needs CAP_SYS_NICE.
+pub fn set_lower_clamp(tid: i32, clamp: u32) -> Result<()> {
+    let mut wanted = clamp_request(clamp);
+    // SAFETY: the pointer is valid for `size` bytes. The kernel reads them, and on E2BIG writes the size it knows into `size`,
+    // hence mut.
+    let returned = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw mut wanted, 0_u32) };
+    check("sched_setattr(UTIL_CLAMP_MIN)", returned as i32).map(drop)
+}
+
+/// A request that changes only the lower clamp.
+fn clamp_request(min: u32) -> Clamped {
+    let attributes = Attributes { size: CLAMPED_SIZE, flags: KEEP_ALL | CLAMP_MIN, ..Attributes::default() };
+    Clamped { attributes, min, max: 0 }
+}
+
+/// CPUs in the mask of a freed thread: `CONFIG_NR_CPUS` of the largest kernels. The kernel drops CPUs that do not exist or are outside the
+/// cpuset.
+const CPUS: usize = 8192;
+
+/// Puts thread `tid` under SCHED_OTHER and lets it run on every CPU of its cpuset. For a thread that must end: nothing is restored.
+///
+/// Ignores refusals of the kernel, and threads that have ended.
+pub fn free_thread(tid: i32) {
+    if let Ok(now) = attributes(tid)
+        && now.policy != OTHER
+    {
+        // Without the privilege to clear the flag, keep it.
+        let flags = now.flags & RESET_ON_FORK;
+        let nice = nice(tid).unwrap_or(0);
+        let other = Attributes { policy: OTHER, flags, nice, ..Attributes::default() };
+        drop(set_attributes(tid, &other));
+    }
+    let all: Vec<usize> = (0..CPUS).collect();
+    drop(set_affinity(tid, &all));
+}
+
+/// [`free_thread`] for every thread of process `pid` except thread `but`.
+pub fn free_process(pid: i32, but: Option<i32>) {
+    threads_of(pid).into_iter().filter(|tid| Some(*tid) != but).for_each(free_thread);
+}
+
+/// The threads of process `pid` that have not ended: `/proc/PID/task`. A zombie has none.
+#[must_use]
+pub fn threads_of(pid: i32) -> Vec<i32> {
+    let lives = |tid: &i32| {
+        state(&format!("/proc/{pid}/task/{tid}/stat")).is_some_and(|state| !matches!(state, 'Z' | 'X' | 'x'))
+    };
+    numbers_in(&format!("/proc/{pid}/task")).into_iter().filter(lives).collect()
+}
+
+/// The state of a thread or process, the third field of its `stat` file (proc(5)).
+fn state(path: &str) -> Option<char> {
+    let stat = std::fs::read_to_string(path).ok()?;
+    // The name in parentheses may contain blanks and parentheses.
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
+fn numbers_in(folder: &str) -> Vec<i32> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::child::Child;
 
     #[test]
     fn old_and_new_calls_agree() {
@@ -332,5 +438,114 @@ mod tests {
     #[test]
     fn too_long_a_slack_is_refused() {
         assert_eq!(set_timer_slack_ns(u64::MAX).unwrap_err().errno(), libc::ERANGE);
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_kernels_structure() {
+        let wanted = clamp_request(0x0102_0304);
+        // SAFETY: the structure has no padding: its size is the sum of its fields', and every byte is initialised.
+        let bytes = unsafe { std::slice::from_raw_parts((&raw const wanted).cast::<u8>(), CLAMPED_SIZE as usize) };
+        // include/uapi/linux/sched/types.h: size, policy, flags, nice, priority, runtime, deadline, period, util_min, util_max.
+        let mut expected = [0_u8; 56];
+        expected[0..4].copy_from_slice(&56_u32.to_ne_bytes());
+        expected[8..16].copy_from_slice(&0x38_u64.to_ne_bytes());
+        expected[48..52].copy_from_slice(&0x0102_0304_u32.to_ne_bytes());
+        assert_eq!(bytes, expected);
+    }
+
+    /// Set: this is the traced process.
+    const LOOKED_AT: &str = "PUNCTUAL_TEST_CLAMPS";
+
+    #[test]
+    fn strace_reads_what_was_meant() {
+        if std::env::var_os(LOOKED_AT).is_some() {
+            // The test checks the request, refused or not.
+            drop(set_lower_clamp(0, 512));
+            return;
+        }
+        let traced = std::process::Command::new("strace")
+            .args(["-f", "-e", "trace=sched_setattr"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "sched::tests::strace_reads_what_was_meant"])
+            .env(LOOKED_AT, "1")
+            .output();
+        let text = match &traced {
+            Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stderr).into_owned(),
+            // strace is missing, or tracing is forbidden.
+            _ => return punctual_testing::skip("strace cannot trace here; Debian: apt-get install strace"),
+        };
+        let asked: Vec<&str> = text.lines().filter(|line| line.contains("sched_setattr(0, {size=56")).collect();
+        assert_eq!(asked.len(), 1, "{text}");
+        let flags = "SCHED_FLAG_KEEP_POLICY|SCHED_FLAG_KEEP_PARAMS|SCHED_FLAG_UTIL_CLAMP_MIN";
+        assert!(asked.iter().all(|line| line.contains(flags)), "{text}");
+        assert!(asked[0].contains("sched_util_min=512"), "{text}");
+    }
+
+    #[test]
+    fn a_value_beyond_full_is_refused_and_changes_nothing() {
+        std::thread::spawn(|| {
+            let before = lower_clamp(0).unwrap();
+            let error = set_lower_clamp(0, FULL_CLAMP + 1).unwrap_err();
+            // EINVAL from a kernel with clamps, which checks the value; the others from one without, as in `a_clamp_is_kept`.
+            let known = [libc::EINVAL, libc::EOPNOTSUPP, libc::E2BIG, libc::ENOSYS];
+            assert!(known.contains(&error.errno()), "{error}");
+            assert_eq!(lower_clamp(0).unwrap(), before);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_clamp_is_kept_or_refused_with_a_reason() {
+        std::thread::spawn(|| {
+            let before = lower_clamp(0).unwrap();
+            match set_lower_clamp(0, 512) {
+                Ok(()) => {
+                    assert_eq!(lower_clamp(0).unwrap(), 512);
+                    set_lower_clamp(0, before).unwrap();
+                    assert_eq!(lower_clamp(0).unwrap(), before);
+                }
+                Err(error) => {
+                    let known = [libc::EOPNOTSUPP, libc::E2BIG, libc::EPERM, libc::ENOSYS];
+                    assert!(known.contains(&error.errno()), "{error}");
+                    assert_eq!(lower_clamp(0).unwrap(), 0);
+                }
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn threads_are_found_until_they_end() {
+        let child = Child::spawn("a ) b", || std::thread::sleep(std::time::Duration::from_secs(3600))).unwrap();
+        let own = std::process::id() as i32;
+        assert!(threads_of(own).contains(&current_thread_id()));
+        assert!(threads_of(child.id()) == [child.id()]);
+        let id = child.id();
+        drop(child);
+        assert!(threads_of(id).is_empty());
+    }
+
+    #[test]
+    fn a_pinned_batch_thread_is_freed() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let before = affinity(0).unwrap();
+        let thread = std::thread::spawn(move || {
+            let first = affinity(0).unwrap()[0];
+            set_affinity(0, &[first]).unwrap();
+            set_attributes(0, &Attributes { policy: BATCH, ..Attributes::default() }).unwrap();
+            tell.send(current_thread_id()).unwrap();
+            let _ = ended.recv();
+        });
+        let tid = told.recv().unwrap();
+        free_thread(tid);
+        assert_eq!(attributes(tid).unwrap().policy, OTHER);
+        assert!(affinity(tid).unwrap().len() >= before.len());
+        drop(end);
+        thread.join().unwrap();
+        // Gone: nothing to free, and nothing goes wrong.
+        free_thread(tid);
     }
 }

@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
-use punctual_linux::uninterrupted::uninterrupted;
+use punctual_linux::child::uninterrupted;
 use rustix::fs::{
     AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, flock, fstat, linkat, openat, renameat, statat, unlinkat,
 };

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use punctual_linux::child::Child;
+use punctual_linux::child::ParentDeath;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::death::ParentDeath;
 use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 use punctual_linux::shared::Shared;
 use rustix::process::setsid;

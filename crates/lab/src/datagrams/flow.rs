@@ -12,7 +12,6 @@ use punctual_linux as linux;
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::net;
-use punctual_linux::net::stamp;
 use punctual_linux::shared::Shared;
 use punctual_record::experiment::pace;
 use punctual_record::experiment::pace::Measured;
@@ -233,7 +232,7 @@ impl Receiver {
         let arrivals = Arrivals::new()?;
         net::set_receive_buffer(&socket, ROOM)?;
         // Without stamps, only the program's clock shows arrivals.
-        let _ = stamp::enable_receive_stamps(&socket);
+        let _ = net::enable_receive_stamps(&socket);
         let theirs = arrivals.clone();
         let child = Child::spawn("punctual-pace", move || theirs.note_all(&socket))?;
         Ok(Self { arrivals, child })
@@ -312,7 +311,7 @@ impl Arrivals {
     fn note_all(&self, socket: &UdpSocket) {
         let mut buffer = vec![0; 65_536];
         // A socket that fails permanently records nothing more. The parent sees that nothing arrives.
-        while let Ok(received) = stamp::receive(socket, &mut buffer) {
+        while let Ok(received) = net::receive(socket, &mut buffer) {
             let Some(received) = received else { continue };
             let now = now_ns(Clock::Monotonic);
             if let Some(header) = Header::read(&buffer[..received.length]) {

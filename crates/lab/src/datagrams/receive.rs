@@ -14,7 +14,7 @@ use std::time::Duration;
 use punctual::{Applied, Conditions};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::net::{self, stamp};
+use punctual_linux::net;
 use punctual_record::{Experiment, NotMeasured, Notice, Usage};
 
 use super::flow::Flow;
@@ -72,7 +72,7 @@ pub fn listen(address: SocketAddr) -> Result<UdpSocket, Error> {
         Error::Listen { address, source, remedy }
     })?;
     net::set_receive_buffer(&socket, ROOM)?;
-    stamp::enable_receive_stamps(&socket)?;
+    net::enable_receive_stamps(&socket)?;
     socket.set_read_timeout(Some(LOOK)).map_err(|source| Error::Listen {
         address,
         source,
@@ -182,7 +182,7 @@ fn hear(socket: &UdpSocket, amount: Option<Amount>) -> linux::Result<Heard> {
         if enough || linux::stop::requested() {
             break;
         }
-        let Some(datagram) = stamp::receive(socket, &mut buffer)? else { continue };
+        let Some(datagram) = net::receive(socket, &mut buffer)? else { continue };
         let now = now_ns(Clock::Monotonic);
         let Some(header) = Header::read(&buffer[..datagram.length]) else {
             heard.strange += 1;

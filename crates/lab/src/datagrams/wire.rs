@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::net::send::{Batch, Sent, send};
-use punctual_linux::net::{self, pacing, qdisc, stamp};
+use punctual_linux::net::{self, qdisc};
+use punctual_linux::net::{Batch, Sent, send};
 
 use crate::frame::breaks::{Break, Offset};
 
@@ -75,7 +75,7 @@ impl Wire {
             offset_ns: 0,
         };
         let stamps =
-            stamp::enable_send_stamps(&wire.socket).and_then(|()| net::set_receive_buffer(&wire.socket, STAMP_ROOM));
+            net::enable_send_stamps(&wire.socket).and_then(|()| net::set_receive_buffer(&wire.socket, STAMP_ROOM));
         // If the kernel paces, only it knows when a datagram left.
         if matches!(mode, Mode::KernelRate | Mode::KernelTime) {
             stamps?;
@@ -86,7 +86,7 @@ impl Wire {
         match mode {
             Mode::KernelRate => net::set_send_buffer(&wire.socket, KERNEL_PACED_ROOM)?,
             Mode::KernelTime => {
-                pacing::enable_txtime(&wire.socket, clock)?;
+                net::enable_txtime(&wire.socket, clock)?;
             }
             Mode::Single | Mode::Batch => {}
         }
@@ -119,7 +119,7 @@ impl Wire {
         }
         if mode == Mode::KernelRate {
             let bytes = Self::bytes_per_second(self.to, self.single.len(), events_per_second);
-            pacing::set_max_pacing_rate(&self.socket, bytes.ceil() as u64)?;
+            net::set_max_pacing_rate(&self.socket, bytes.ceil() as u64)?;
         }
         Ok(())
     }
@@ -138,12 +138,12 @@ impl Wire {
         let sent = match mode {
             Mode::KernelTime => {
                 let leave_at = (intended_ns + self.offset_ns).max(0).unsigned_abs();
-                let sent = pacing::send_at(&self.socket, &self.single, leave_at, stamped)?;
+                let sent = net::send_at(&self.socket, &self.single, leave_at, stamped)?;
                 self.asked = self.asked.wrapping_add(u32::from(stamped && sent == Sent::Yes));
                 sent
             }
             _ if stamped => {
-                let sent = stamp::send_stamped(&self.socket, &self.single)?;
+                let sent = net::send_stamped(&self.socket, &self.single)?;
                 self.asked = self.asked.wrapping_add(u32::from(sent == Sent::Yes));
                 sent
             }
@@ -181,7 +181,7 @@ impl Wire {
         for n in 0..count {
             let header = Header { sequence: first + n as u64, intended_ns: intended(), sent_ns, ..self.header };
             header.write(self.batch.datagram(n));
-            stamp::ask_in_batch(&mut self.batch, n, stamped(header.sequence));
+            net::ask_in_batch(&mut self.batch, n, stamped(header.sequence));
         }
         let (taken, why) = self.batch.send(&self.socket, count)?;
         let asked = (first..first + taken as u64).filter(|&number| stamped(number)).count();
@@ -192,10 +192,10 @@ impl Wire {
     /// Reads the available stamps; each is (its index among those requested since `before`, `CLOCK_REALTIME`). Waits
     /// for them until `until_ns`, and a little longer.
     pub(crate) fn stamps_since(&self, before: u32, until_ns: i64, mut see: impl FnMut(u32, i64)) -> linux::Result<()> {
-        let until = now_ns(Clock::Monotonic).max(until_ns) + stamp::STAMP_PATIENCE.as_nanos() as i64;
+        let until = now_ns(Clock::Monotonic).max(until_ns) + net::STAMP_PATIENCE.as_nanos() as i64;
         let mut wanted = self.asked.wrapping_sub(before);
         while wanted > 0 {
-            match stamp::next_send_stamp(&self.socket)? {
+            match net::next_send_stamp(&self.socket)? {
                 Some(stamp) => {
                     see(stamp.number.wrapping_sub(before), stamp.realtime_ns);
                     wanted -= 1;

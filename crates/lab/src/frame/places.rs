@@ -5,17 +5,17 @@
 //!
 //! A thread that a higher priority keeps off its CPU cannot die, not even by SIGKILL; nor can the children whose end is
 //! bound to it. So the warden, a small process of its own, sleeps until the command's main thread is gone, however that
-//! happens. It then moves the rest of the command off the measured CPUs ([`rescue`]), ends the command's children, and
+//! happens. It then moves the rest of the command off the measured CPUs (`linux::sched`), ends the command's children, and
 //! exits.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use punctual::CpuSet;
+use punctual_linux::child::ParentDeath;
 use punctual_linux::child::{self, Child};
-use punctual_linux::death::ParentDeath;
+use punctual_linux::sched;
 use punctual_linux::shared::Shared;
-use punctual_linux::{rescue, sched};
 use rustix::process::{Pid, Signal, kill_process, setsid};
 
 use super::plan::{Input, PlanError};
@@ -210,16 +210,16 @@ impl Warden {
 fn end_what_is_left(owner: i32) {
     let own = std::process::id() as i32;
     for _ in 0..LOOKS {
-        rescue::free_process(owner, None);
+        sched::free_process(owner, None);
         let mut children = child::ids();
-        children.retain(|child| *child != own && is_ours(*child) && !rescue::threads_of(*child).is_empty());
+        children.retain(|child| *child != own && is_ours(*child) && !sched::threads_of(*child).is_empty());
         for child in &children {
-            rescue::free_process(*child, None);
+            sched::free_process(*child, None);
             if let Some(pid) = Pid::from_raw(*child) {
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
-        if children.is_empty() && rescue::threads_of(owner).is_empty() {
+        if children.is_empty() && sched::threads_of(owner).is_empty() {
             return;
         }
         std::thread::sleep(BETWEEN_LOOKS);

@@ -7,7 +7,7 @@
 //!
 //! [`Stop::request`] ends an experiment early. It sets a flag that every wait checks, interrupts the current wait
 //! with a signal, and wakes the caller. A thread of higher priority may hold the experiment's CPU. An experiment that
-//! does not return is then moved off it ([`rescue`]). A call that cannot be interrupted (`std::thread::sleep` of an
+//! does not return is then moved off it (`linux::sched`). A call that cannot be interrupted (`std::thread::sleep` of an
 //! hour) is left behind. Everything measured before its batch is still reported.
 //!
 //! The experiment announces its duration ([`Stage::announce`]). After that time and a grace, the caller ends it in
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::interrupt::Interruptible;
-use punctual_linux::rescue;
+use punctual_linux::own_signal::Interruptible;
+use punctual_linux::sched;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::places::{Aside, Place};
@@ -87,7 +87,7 @@ pub(crate) fn perform<R: Send + 'static>(
 ) -> std::io::Result<(Option<R>, Duration)> {
     limit_real_time();
     // Mapped before any child is started.
-    linux::deadline::set(None);
+    linux::child::set_deadline(None);
     let mut aside = Aside::step(place, &stop.attendants());
     let cpus = aside.of_a_measuring_thread();
     let (events, inbox) = channel::<Event<R>>();
@@ -103,7 +103,7 @@ pub(crate) fn perform<R: Send + 'static>(
                 // The thread inherits its supervisor's CPUs. It sets only those that it may use.
                 let _ = linux::sched::set_affinity(0, &cpus);
             }
-            let _kept_away = linux::signal::block_all_signals_but(&[linux::interrupt::signal()]);
+            let _kept_away = linux::signal::block_all_signals_but(&[linux::own_signal::for_interrupting()]);
             let interruptible = Interruptible::this_thread().ok();
             interrupted.interrupts(interruptible.as_ref().map(Interruptible::interrupter));
             let to_caller = events.clone();
@@ -124,7 +124,7 @@ pub(crate) fn perform<R: Send + 'static>(
     let outcome = attendance.attend(&inbox, observer);
     let overran = attendance.overran();
     stop.wakes_nobody();
-    linux::deadline::set(None);
+    linux::child::set_deadline(None);
     drop(aside);
     match outcome {
         Some(Ok(result)) => {
@@ -191,7 +191,7 @@ impl Attendance<'_> {
                     }
                     Ending::Asked(_) => {
                         let own = std::process::id() as i32;
-                        rescue::free_process(own, Some(linux::sched::current_thread_id()));
+                        sched::free_process(own, Some(linux::sched::current_thread_id()));
                         self.stop.interrupt();
                         ending = Ending::Freed(Instant::now() + COMES_BACK_FREED);
                     }
@@ -215,7 +215,7 @@ impl Attendance<'_> {
                 // A time beyond the clock's range is no limit.
                 self.due = Instant::now().checked_add(takes);
                 let children_ns = i64::try_from(takes.saturating_add(CHILDREN).as_nanos()).ok();
-                linux::deadline::set(children_ns.and_then(|ns| now_ns(Clock::Monotonic).checked_add(ns)));
+                linux::child::set_deadline(children_ns.and_then(|ns| now_ns(Clock::Monotonic).checked_add(ns)));
             }
         }
     }

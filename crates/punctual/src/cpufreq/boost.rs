@@ -35,7 +35,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use punctual_linux::uclamp;
+use punctual_linux::sched;
 
 use super::attribute::Attribute;
 use super::error::Error;
@@ -147,7 +147,7 @@ impl Boost {
             cpu,
             lever,
             file,
-            clamp_before: uclamp::minimum(0).unwrap_or(0),
+            clamp_before: sched::lower_clamp(0).unwrap_or(0),
             lead: Lead::new(),
             full_speed: None,
             activations: 0,
@@ -307,7 +307,7 @@ impl Boost {
         self.raised = Some(begin);
         match &self.file {
             Some((guard, attribute, value)) => guard.rewrite(*attribute, value)?,
-            None => clamp(uclamp::FULL)?,
+            None => clamp(sched::FULL_CLAMP)?,
         }
         self.cost.switches += 1;
         self.cost.switching += begin.elapsed();

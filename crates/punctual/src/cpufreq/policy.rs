@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use punctual_linux::uclamp;
+use punctual_linux::sched;
 
 use crate::cpufreq::attribute::Attribute;
 use crate::cpufreq::error::Error;
@@ -161,8 +161,8 @@ impl Lever {
         match self {
             Self::Clamp if governor != "schedutil" => Err(format!("{governor} takes no notice of utilisation clamps")),
             Self::Clamp => {
-                let before = uclamp::minimum(0).map_err(|error| error.to_string())?;
-                uclamp::set_minimum(0, before).map_err(|error| error.to_string())
+                let before = sched::lower_clamp(0).map_err(|error| error.to_string())?;
+                sched::set_lower_clamp(0, before).map_err(|error| error.to_string())
             }
             Self::MinFrequency if governor == "userspace" => Err("userspace keeps the speed that was set".into()),
             Self::MinFrequency if governor == "performance" => Err("performance keeps the highest already".into()),
@@ -195,7 +195,7 @@ impl Lever {
 
 /// Clamps the calling thread.
 pub(super) fn clamp(minimum: u32) -> Result<(), Error> {
-    uclamp::set_minimum(0, minimum)
+    sched::set_lower_clamp(0, minimum)
         .map_err(|error| restore::Error::io("clamping the utilisation of", "this thread", error.source).into())
 }
 

@@ -6,7 +6,7 @@ use std::io::{Error as IoError, Read as _, Result as IoResult, Write as _};
 use std::os::fd::OwnedFd;
 
 use punctual_linux::child::Child;
-use punctual_linux::death::ParentDeath;
+use punctual_linux::child::ParentDeath;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 
 use crate::{Error, Result, Tracefs};

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use punctual::conditions::{Applied, Conditions, Refused};
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::interrupt::{self, Interrupter, Interruptible};
-use punctual_linux::{memory, rescue, sched, signal};
+use punctual_linux::own_signal::{self, Interrupter, Interruptible};
+use punctual_linux::{memory, sched, signal};
 use punctual_record::Usage;
 
 use super::bell::Bell;
@@ -238,7 +238,7 @@ impl Crew {
         self.bell.ring();
         for (stage, patience) in ENDS.into_iter().enumerate() {
             if stage > 0 && !self.all_ended() {
-                rescue::free_process(std::process::id() as i32, Some(sched::current_thread_id()));
+                sched::free_process(std::process::id() as i32, Some(sched::current_thread_id()));
             }
             let until = Instant::now() + patience;
             while !self.all_ended() && Instant::now() < until {
@@ -271,7 +271,7 @@ fn cycle(
     (clock, waiting, limits): (Clock, Waiting, Limits),
     (gauge, bell, starter, ready): (&Gauge, &Bell, &Starter, Sender<Ready>),
 ) -> Usage {
-    let _signals = signal::block_all_signals_but(&[interrupt::signal()]);
+    let _signals = signal::block_all_signals_but(&[own_signal::for_interrupting()]);
     let interruptible = Interruptible::this_thread().ok();
     let Applied { guard, refused } = member.conditions.clone().allow_irreversible().apply();
     memory::prefault_stack();

@@ -7,8 +7,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::periodic::PeriodicTimer;
 use punctual_linux::sleep::Ended;
+use punctual_linux::timer::PeriodicTimer;
 use punctual_linux::{self as linux, sleep};
 
 use super::bell::{Bell, Spike};

@@ -6,7 +6,7 @@ use punctual::backoff::{Limits, Profile};
 use punctual::conditions::{Condition, Conditions, Refused, Scope};
 use punctual::{Policy, RtThrottle};
 use punctual_linux as linux;
-use punctual_linux::interrupt::{Interrupter, Interruptible};
+use punctual_linux::own_signal::{Interrupter, Interruptible};
 use punctual_record::experiment::ipc::Block;
 use punctual_record::{Recorder, Usage};
 

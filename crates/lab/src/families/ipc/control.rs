@@ -16,7 +16,7 @@ use punctual_linux as linux;
 use punctual_linux::child::{Child, Ended};
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::futex::{self, Scope};
-use punctual_linux::interrupt::Interrupter;
+use punctual_linux::own_signal::Interrupter;
 use punctual_linux::shared::{CacheLine, Shared};
 use punctual_record::Usage;
 
@@ -119,7 +119,7 @@ impl Control {
             // However the wait ends, the loop checks again. The kernel ends this process with its parent, as the
             // deadline does.
             let _ = futex::wait(&self.orders, now, Scope::Shared, Some(now_ns(Clock::Monotonic) + DEADLINE_EVERY_NS));
-            if linux::deadline::passed() {
+            if linux::child::deadline_passed() {
                 return;
             }
         }

@@ -57,7 +57,7 @@ impl Job {
 /// The main function of the other process.
 pub(super) fn live(mut end: End, job: &Job, control: &Control, parent: Peer, waiter: Waiter) {
     // It waits in the measured calls, where it cannot check the time.
-    let bounded = linux::deadline::alarm().map_err(|e| NotPrepared::Failed(e.to_string()));
+    let bounded = linux::child::alarm_at_deadline().map_err(|e| NotPrepared::Failed(e.to_string()));
     // The conditions hold as long as this process: nothing is restored.
     let guard = match bounded.and_then(|()| prepare(&mut end, job, parent)) {
         Ok(guard) => ManuallyDrop::new(guard),

@@ -7,7 +7,7 @@ use punctual::rate::Grid;
 use punctual::{Moment, Rate, RtThrottle, format_duration};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::net::send::Sent;
+use punctual_linux::net::Sent;
 use punctual_record::{Hint, Notice, Recorder, SeriesTally, Usage};
 
 use super::plan::{MOST_AHEAD_NS, PacingMethod, PacingSession, Plan, Target, Terms};

@@ -123,7 +123,7 @@ fn send_from(plan: &Plan, conditions: &Conditions) -> Result<(Mailbox, Child), F
     let mailbox = Mailbox::new().map_err(failed)?;
     let (theirs, own_cpu) = (mailbox.clone(), !plan.shares_cpu());
     let parent = std::process::id();
-    let lives = move || std::os::unix::process::parent_id() == parent && !punctual_linux::deadline::passed();
+    let lives = move || std::os::unix::process::parent_id() == parent && !punctual_linux::child::deadline_passed();
     let sender = child_under("punctual-send", conditions, move || theirs.send_all(own_cpu, lives));
     Ok((mailbox, sender.map_err(failed)??))
 }

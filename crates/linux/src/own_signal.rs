@@ -1,11 +1,103 @@
+//! Timer signals of this process: blocked in the thread that waits for them, and handled harmlessly in all others.
+//!
+//! The real-time signals used here lie above those that the C library reserves (`SIGRTMIN` excludes these).
+//!
 //! Signal handlers, installed while in use: they count expiries of timers, and pass SIGALRM to the thread that waits for it.
+//!
+//! Interrupts a thread that waits in a system call, from another thread: the call ends with EINTR.
+//!
+//! To cut a long wait, request the stop ([`crate::stop`]), then interrupt the thread.
 
+use std::cell::Cell;
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::null_mut;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
+use crate::signal::{change_mask, set_of};
 use crate::{Result, check};
+
+/// The signal of timers that `sigwaitinfo` waits for.
+pub(crate) fn for_waiting() -> i32 {
+    libc::SIGRTMIN() + 2
+}
+
+/// The signal of timers with a handler.
+pub(crate) fn for_handling() -> i32 {
+    libc::SIGRTMIN() + 3
+}
+
+/// The signal that `sigtimedwait` waits for; it is never sent.
+pub(crate) fn for_nothing() -> i32 {
+    libc::SIGRTMIN() + 4
+}
+
+/// The signal that interrupts a wait; an interruptible thread must not block it.
+#[must_use]
+pub fn for_interrupting() -> i32 {
+    libc::SIGRTMIN() + 5
+}
+
+/// Highest signal number plus one (`_NSIG`), for the tables.
+const SIGNALS: usize = 65;
+
+thread_local! {
+    /// Per signal: the number of holds on this thread, and whether it was blocked before the first.
+    static HELD: Cell<[(u16, bool); SIGNALS]> = const { Cell::new([(0, false); SIGNALS]) };
+}
+
+/// Blocks a signal in the calling thread; holds nest. The last drop discards pending signals and restores the mask.
+#[derive(Debug)]
+pub(crate) struct Held {
+    signal: i32,
+    bound_to_thread: PhantomData<*const ()>,
+}
+
+impl Held {
+    pub(crate) fn new(signal: i32) -> Result<Self> {
+        let mut table = HELD.get();
+        let entry = &mut table[signal as usize];
+        if entry.0 == 0 {
+            let before = change_mask(libc::SIG_BLOCK, &set_of(&[signal]))?;
+            // SAFETY: reads an initialised set.
+            entry.1 = unsafe { libc::sigismember(&raw const before, signal) } == 1;
+        }
+        entry.0 += 1;
+        HELD.set(table);
+        Ok(Self { signal, bound_to_thread: PhantomData })
+    }
+
+    /// The calling thread's signal mask without this signal, for `sigsuspend`.
+    pub(crate) fn mask_without(&self) -> Result<libc::sigset_t> {
+        let mut mask = change_mask(libc::SIG_BLOCK, &set_of(&[]))?;
+        // SAFETY: changes an initialised set.
+        unsafe { libc::sigdelset(&raw mut mask, self.signal) };
+        Ok(mask)
+    }
+
+    /// Discards pending signals of this number.
+    pub(crate) fn discard_pending(&self) {
+        let set = set_of(&[self.signal]);
+        let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: set and timeout are valid for each call; no information is asked for.
+        while unsafe { libc::sigtimedwait(&raw const set, null_mut(), &raw const zero) } == self.signal {}
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut table = HELD.get();
+        let entry = &mut table[self.signal as usize];
+        entry.0 -= 1;
+        if entry.0 == 0 && !entry.1 {
+            self.discard_pending();
+            // With these arguments it cannot fail.
+            let _ = change_mask(libc::SIG_UNBLOCK, &set_of(&[self.signal]));
+        }
+        HELD.set(table);
+    }
+}
 
 /// Does nothing: the signal's purpose is to interrupt a call.
 extern "C" fn ignore(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
@@ -219,9 +311,68 @@ extern "C" fn forward(signal: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void
     FORWARDING.fetch_sub(1, Ordering::SeqCst);
 }
 
+/// Makes the calling thread interruptible. A signal handler is installed while this or an [`Interrupter`] exists.
+#[derive(Debug)]
+pub struct Interruptible {
+    interrupter: Interrupter,
+    bound_to_thread: PhantomData<*const ()>,
+}
+
+/// Interrupts one thread.
+#[derive(Debug, Clone)]
+pub struct Interrupter {
+    thread: libc::pid_t,
+    _handler: Arc<Handler>,
+}
+
+impl Interruptible {
+    /// `sigaction(2)`: a handler that does nothing, without `SA_RESTART`; and `gettid(2)`.
+    pub fn this_thread() -> Result<Self> {
+        let handler = Arc::new(Handler::install(for_interrupting(), Action::Interrupt)?);
+        // SAFETY: no arguments.
+        let thread = unsafe { libc::gettid() };
+        Ok(Self { interrupter: Interrupter { thread, _handler: handler }, bound_to_thread: PhantomData })
+    }
+
+    /// The handle that interrupts this thread, for another one.
+    #[must_use]
+    pub fn interrupter(&self) -> Interrupter {
+        self.interrupter.clone()
+    }
+}
+
+impl Interrupter {
+    /// `tgkill(2)`. ESRCH: the thread has ended.
+    pub fn interrupt(&self) -> Result<()> {
+        // SAFETY: takes numbers; the handler is installed, so the signal ends nothing but a call.
+        let returned = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), self.thread, for_interrupting()) };
+        check("tgkill", returned as i32).map(drop)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+    use crate::signal::is_blocked;
+    use crate::sleep;
+    use crate::sleep::Ended;
+
+    #[test]
+    fn a_signal_stays_held_until_the_last_one_lets_go() {
+        let signal = libc::SIGRTMIN() + 9;
+        assert!(!is_blocked(signal).unwrap());
+        let first = Held::new(signal).unwrap();
+        let second = Held::new(signal).unwrap();
+        drop(first);
+        assert!(is_blocked(signal).unwrap());
+        // A pending signal whose default action would end the process must be discarded before it is unblocked.
+        // SAFETY: sends a signal to this thread, which holds it.
+        unsafe { libc::pthread_kill(libc::pthread_self(), signal) };
+        drop(second);
+        assert!(!is_blocked(signal).unwrap());
+    }
 
     #[test]
     fn what_was_handled_before_is_handled_so_again() {
@@ -250,5 +401,22 @@ mod tests {
         assert!(Slot::claim().is_none());
         drop(all);
         assert!(Slot::claim().is_some());
+    }
+
+    #[test]
+    fn a_sleep_of_an_hour_ends() {
+        static DONE: AtomicBool = AtomicBool::new(false);
+        let me = Interruptible::this_thread().unwrap();
+        let interrupter = me.interrupter();
+        // Repeatedly: the first signal may come before the sleep begins.
+        let other = std::thread::spawn(move || {
+            while !DONE.load(Ordering::Relaxed) {
+                interrupter.interrupt().unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        });
+        assert_eq!(sleep::nanosleep(3_600_000_000_000).unwrap(), Ended::Sooner);
+        DONE.store(true, Ordering::Relaxed);
+        other.join().unwrap();
     }
 }
