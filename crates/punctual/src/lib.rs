@@ -174,7 +174,6 @@ pub mod policy;
 pub mod rate;
 pub mod restore;
 pub mod rt_throttle;
-mod rt_time_limit;
 pub mod sleeper;
 pub mod ticker;
 pub mod time;

@@ -7,7 +7,7 @@ use punctual_linux::Error;
 
 use super::Thread;
 use super::surroundings::{Reason, Surroundings};
-use super::{CONDITIONS, Condition, dma_latency, lock_memory, nice, policy, refused as reasons};
+use super::{CONDITIONS, Condition, dma_latency, lock_memory, nice, policy, set as reasons};
 use crate::policy::Policy;
 
 const EPERM: i32 = 1;

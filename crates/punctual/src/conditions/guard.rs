@@ -4,8 +4,8 @@ use std::cell::LazyCell;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
-use super::refused::{Lost, Refused};
 use super::set::Conditions;
+use super::set::{Lost, Refused};
 use super::surroundings::Surroundings;
 use super::{Applying, CONDITIONS, Condition, Kept, Probe, Scope, Target, Thread};
 use crate::restore::{NotRestored, StateDir};

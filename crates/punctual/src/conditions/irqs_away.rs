@@ -18,10 +18,10 @@ use super::surroundings::{Reason, Surroundings};
 use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Scope, Target, Value};
 use crate::cpu_set::CpuSet;
 use crate::need::Need;
-use crate::restore::form::{FileForm, Form, HIGHEST_ITEM};
 use crate::restore::journal::Journal;
 use crate::restore::keeper::Keeper;
 use crate::restore::{Error, LockWait, NotRestored, Setting, files, put_back, replay};
+use crate::restore::{FileForm, Form, HIGHEST_ITEM};
 
 /// Longest wait for another program that moves interrupts; it may be about to end.
 const PATIENCE: LockWait = LockWait::AtMost(Duration::from_secs(2));

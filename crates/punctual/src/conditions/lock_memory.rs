@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use punctual_linux::{Error, memory as linux};
 use rustix::io::Errno;
 
-use super::refused::{is, withheld};
 use super::set::Conditions;
+use super::set::{is, withheld};
 use super::surroundings::{Reason, Surroundings, status_kib};
 use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Scope, Target, Thread, Value, not_restored};
 use crate::need::Need;

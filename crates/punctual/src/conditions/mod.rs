@@ -28,7 +28,6 @@ mod irqs_away;
 mod lock_memory;
 mod nice;
 mod policy;
-mod refused;
 mod set;
 mod slice;
 mod surroundings;
@@ -56,8 +55,8 @@ use crate::policy::{Policy, PolicyError};
 use crate::restore::{NotRestored, StateDir};
 
 pub use guard::{Applied, Guard, recover};
-pub use refused::{Lost, Refused};
 pub use set::Conditions;
+pub use set::{Lost, Refused};
 pub(crate) use surroundings::may_raise_limits;
 pub use thread_state::ThreadState;
 

@@ -8,8 +8,8 @@ use punctual_linux::Error;
 use punctual_linux::sched::{self, Attributes};
 use rustix::io::Errno;
 
-use super::refused::{irreversible, is, of_another_thread, sys_nice_withheld};
 use super::set::Conditions;
+use super::set::{irreversible, is, of_another_thread, sys_nice_withheld};
 use super::surroundings::{Reason, Surroundings};
 use super::timer_slack;
 use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use punctual_linux::sched::{self, Attributes};
 
 use super::policy::Scheduling;
-use super::refused::Refused;
-use super::refused::of_another_thread;
+use super::set::Refused;
+use super::set::of_another_thread;
 use super::surroundings::Reason;
 use super::surroundings::Surroundings;
 use super::{Condition, Thread, Value};

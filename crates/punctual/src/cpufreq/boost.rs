@@ -37,8 +37,8 @@ use std::time::{Duration, Instant};
 
 use punctual_linux::sched;
 
-use super::attribute::Attribute;
-use super::error::Error;
+use super::Attribute;
+use super::Error;
 use super::guard::GovernorGuard;
 use super::policy::{CpufreqPolicy, Lever, clamp};
 use super::system::{Cpufreq, Energy};

@@ -1,10 +1,10 @@
 //! The guard: the only way to change a frequency setting temporarily.
 
-use crate::cpufreq::attribute::{Attribute, FORM};
-use crate::cpufreq::error::Error;
+use crate::cpufreq::Error;
 use crate::cpufreq::policy::CpufreqPolicy;
 use crate::cpufreq::system::Cpufreq;
 use crate::cpufreq::threads::{GovernorThread, Raised, THREADS};
+use crate::cpufreq::{Attribute, FORM};
 use crate::restore;
 use crate::restore::journal::{Contents, Journal};
 use crate::restore::keeper::Keeper;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use punctual_linux::sched;
 
-use crate::cpufreq::attribute::Attribute;
-use crate::cpufreq::error::Error;
+use crate::cpufreq::Attribute;
+use crate::cpufreq::Error;
 use crate::restore;
 use crate::restore::files::{number, read, words};
 

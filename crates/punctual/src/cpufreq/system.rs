@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::attribute::{Attribute, FORM};
-use super::error::{Error, IN_A_VIRTUAL_MACHINE};
 use super::policy::CpufreqPolicy;
+use super::{Attribute, FORM};
+use super::{Error, IN_A_VIRTUAL_MACHINE};
 use crate::cpu_set::CpuSet;
+use crate::restore::HIGHEST_ITEM;
 use crate::restore::StateDir;
 use crate::restore::files::{number, read, words};
-use crate::restore::form::HIGHEST_ITEM;
 
 /// A root of the file system with `sys` and `proc` in it, and the folder of the journal.
 #[derive(Debug, Clone)]

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
-use super::error::Error;
-use super::form::FileForm;
+use super::{Error, FileForm};
 
 /// The contents of a file without the line end; `None` if the file does not exist, cannot be read or reports no value.
 pub(crate) fn read(path: &Path) -> Option<String> {

@@ -17,8 +17,8 @@ use std::process::{Child, Command, Stdio};
 
 use punctual_linux::apart::Apart;
 
-use super::error::Error;
-use super::form::Form;
+use super::Error;
+use super::Form;
 
 /// `$1` is the folder of the items, `$2` the journal, `$3` the raised threads. `$4` to `$6` are the form. They are the
 /// prefix of an item's folder, the names of files between spaces, and the bytes of values. Settings need built-in

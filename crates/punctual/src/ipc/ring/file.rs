@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 
 use punctual_linux::ipc::{Region, memory};
 
+use super::RingError;
 use super::ends::{Receiver, Sender};
-use super::error::RingError;
 use super::layout::{
     AT_CAPACITY, AT_DATA, AT_MAGIC, AT_VERSION, DATA, GREATEST, LEAST, MAGIC, VERSION, largest_message,
 };

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use loom::sync::{Condvar, Mutex};
 
+use super::SendError;
 use super::ends::Reader;
-use super::error::SendError;
 use super::layout::{AT_HEAD, AT_RECEIVER_SLEEPS, AT_SENDER_SLEEPS, AT_TAIL, DATA};
 use super::memory::Memory;
 use super::writer::Writer;

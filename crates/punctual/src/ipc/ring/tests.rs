@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use punctual_linux::ipc::Region;
 
 use super::ends::Reader;
-use super::error::{ReceiveError, SendError};
 use super::layout::{AT_HEAD, AT_TAIL, DATA, frame, largest_message, mark, word};
 use super::writer::Writer;
+use super::{ReceiveError, SendError};
 
 type Ends = (Writer<Arc<Region>>, Reader<Arc<Region>>, Arc<Region>);
 

@@ -1,6 +1,6 @@
 //! The sender's half of the algorithm.
 
-use super::error::SendError;
+use super::SendError;
 use super::layout::{
     AT_HEAD, AT_RECEIVER_SLEEPS, AT_SENDER_SLEEPS, AT_TAIL, DATA, frame, largest_message, mark, plausible, slot, word,
 };
