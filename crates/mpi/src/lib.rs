@@ -23,7 +23,6 @@ mod calls;
 mod library;
 mod patience;
 mod rank;
-mod session;
 mod symbol;
 
 /// The version, which `punctual run` compares with its own before it loads the library.

@@ -82,20 +82,17 @@
 
 mod callers;
 mod filter;
+mod holding;
 mod hooks;
-mod learn;
 mod mapping;
 mod memory;
 mod next;
-mod now;
 mod observe;
 mod polling;
 mod rules;
 mod scheduling;
 mod settings;
-mod sites;
 mod slack;
-mod threads;
 mod zero;
 
 /// The version, which `punctual run` compares with its own before it loads the library.

@@ -18,7 +18,7 @@ use punctual_linux::call_table::{Ended, Entry, LOOKS, Site, Table, calls};
 use crate::callers::{Caller, Once};
 use crate::filter::Foreign;
 use crate::next;
-use crate::now::now_ns;
+use crate::next::now_ns;
 
 pub(crate) use punctual_linux::call_table::How;
 
@@ -367,7 +367,7 @@ mod tests {
         timed(entry, pauses);
         let slept = counted(&file);
         assert!(slept.took_extremes.unwrap().0 >= 2_000_000, "{:?}", slept.took_extremes);
-        timed(entry, || crate::now::spin_until(now_ns() + 2_000_000));
+        timed(entry, || crate::next::spin_until(now_ns() + 2_000_000));
         let spun = counted(&file);
         assert!(spun.cpu_ns > slept.cpu_ns, "{} {}", slept.cpu_ns, spun.cpu_ns);
     }

@@ -9,7 +9,7 @@ use libc::{c_int, c_long, timespec};
 
 use crate::filter::Foreign;
 use crate::next;
-use crate::now::now_ns;
+use crate::next::now_ns;
 
 /// The longest time that a signal waits for its handler.
 const SIGNALS_NS: i64 = 20_000;
@@ -242,7 +242,7 @@ mod tests {
             match looks_after {
                 0 => raise(libc::SIGUSR2),
                 // Each takes longer than a signal may wait.
-                _ => crate::now::spin_until(now_ns() + 2 * SIGNALS_NS),
+                _ => crate::next::spin_until(now_ns() + 2 * SIGNALS_NS),
             }
             looks_after += 1;
             None

@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::scheduling::{set_slack_ns, slack_ns};
-use crate::{filter, threads};
+use crate::{filter, holding};
 
 /// The slack of precise sleeps.
 const LEAST_NS: u64 = 1;
@@ -47,7 +47,7 @@ fn lowered_from() -> Option<u64> {
         return None;
     }
     let before_ns = match BEFORE_NS.load(Ordering::Relaxed) {
-        0 => threads::changed().slack_for_precision_ns()?,
+        0 => holding::changed().slack_for_precision_ns()?,
         before_ns => before_ns,
     };
     (before_ns > LEAST_NS && slack_ns() == Some(LEAST_NS)).then_some(before_ns)

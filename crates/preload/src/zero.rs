@@ -5,8 +5,8 @@ use std::cell::Cell;
 use punctual_rules::Zero;
 
 use crate::filter::Foreign;
-use crate::now::now_ns;
-use crate::{next, now};
+use crate::next;
+use crate::next::now_ns;
 
 /// Calls closer to each other than this belong to one loop without work.
 const SAME_LOOP_NS: i64 = 50_000;
@@ -74,7 +74,7 @@ fn yield_now() -> bool {
 }
 
 fn sleep() -> bool {
-    let time = now::timespec(SLEEP_NS);
+    let time = next::timespec(SLEEP_NS);
     // SAFETY: reads one timespec; the rest is not wanted. An interrupted one is as good: sched_yield(2) knows no EINTR. Nor is it a
     // cancellation point, as nanosleep(3) is.
     let call = || unsafe { next::syscall(libc::SYS_nanosleep, &raw const time as _, 0, 0, 0, 0, 0) as libc::c_int };

@@ -6,9 +6,9 @@ use libc::{
 };
 use punctual_linux::call_table::calls;
 
-use super::{futex, locks, sleeping, timeouts};
+use super::{locks, sleeping, timeouts};
 use crate::callers::Caller;
-use crate::now::{length_ns, now_ns, now_of};
+use crate::next::{length_ns, now_ns, now_of};
 use crate::observe::{How, Limit, observed, yields};
 use crate::{memory, next};
 
@@ -81,10 +81,10 @@ pub(crate) unsafe extern "C-unwind" fn syscall(
     caller: Caller,
 ) -> c_long {
     // SAFETY: the arguments of the caller.
-    let make = || unsafe { futex::syscall(number, a, b, c, d, e, f, caller) };
+    let make = || unsafe { locks::syscall(number, a, b, c, d, e, f, caller) };
     let slept = |done: &c_long, _| if *done == 0 { How::Expired } else { How::Failed };
     match number {
-        libc::SYS_futex if futex::waits(b) => {
+        libc::SYS_futex if locks::waits(b) => {
             observed(calls::FUTEX, caller, || limit_of_futex(b, d as *const timespec), make, woken)
         }
         libc::SYS_sched_yield => yields(caller, make),
@@ -159,7 +159,7 @@ fn limit_of_futex(operation: c_long, time: *const timespec) -> Limit {
     };
     match time.is_null() {
         true => Limit::Endless,
-        false if futex::has_deadline(operation) => until(clock, time),
+        false if locks::has_deadline(operation) => until(clock, time),
         false => length(time),
     }
 }

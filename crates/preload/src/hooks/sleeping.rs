@@ -5,9 +5,9 @@ use punctual::margin::Aim;
 use punctual_rules::Zero;
 
 use crate::callers::Caller;
-use crate::now::{length_ns, now_ns, spin_until, timespec as timespec_of};
+use crate::next::{length_ns, now_ns, spin_until, timespec as timespec_of};
 use crate::settings::Settings;
-use crate::{learn, memory, next, settings, slack, zero};
+use crate::{memory, next, settings, slack, zero};
 
 /// Up to this length a sleep asks for nearly no time.
 const NEARLY_NONE_NS: i64 = 1_000;
@@ -39,14 +39,14 @@ fn unchanged(settings: &Settings) -> bool {
 fn precisely(aim: Aim, deadline_ns: i64, call: &impl Call, sleep: impl FnOnce(i64, i64) -> c_int) -> c_int {
     let now = now_ns();
     let wait_ns = deadline_ns - now;
-    match learn::margin_ns(aim, wait_ns).filter(|margin_ns| wait_ns > *margin_ns) {
+    match settings::margin_ns(aim, wait_ns).filter(|margin_ns| wait_ns > *margin_ns) {
         Some(margin_ns) => {
             let target_ns = deadline_ns - margin_ns;
             let done = sleep(target_ns, target_ns - now);
             if done != 0 {
                 return done;
             }
-            learn::saw(aim, wait_ns, now_ns() - target_ns);
+            settings::saw(aim, wait_ns, now_ns() - target_ns);
         }
         None => call.end_if_cancelled(),
     }

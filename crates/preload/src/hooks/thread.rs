@@ -13,7 +13,7 @@ use libc::{c_char, c_int, c_ulong, pthread_attr_t, pthread_t};
 use crate::callers::Caller;
 use crate::next::{self, Start};
 use crate::scheduling::Changed;
-use crate::{filter, mapping, observe, settings, slack, threads};
+use crate::{filter, holding, mapping, observe, settings, slack};
 
 /// Runs before the program's `main`, when its libraries are ready.
 extern "C" fn start() {
@@ -34,7 +34,7 @@ extern "C" fn start() {
     }
     if let Some(rules) = settings::rules() {
         // The first look applies what the rules say of this thread's scheduling.
-        threads::rules_of(rules);
+        holding::rules_of_thread(rules);
         mapping::prepare();
     }
 }
@@ -130,7 +130,7 @@ extern "C-unwind" fn begin(place: *mut c_void) -> *mut c_void {
     // SAFETY: `pthread_create` below mapped it for this thread.
     let Beginning { start, argument, inherited } = unsafe { unmap(place.cast()) };
     if let Some(rules) = settings::rules() {
-        threads::begin(rules, inherited);
+        holding::begin(rules, inherited);
     }
     // SAFETY: the function and the argument that the program gave for this thread.
     unsafe { start(argument) }
@@ -148,7 +148,7 @@ pub(crate) unsafe extern "C-unwind" fn pthread_create(
     _: Caller,
 ) -> c_int {
     let concerned = settings::rules().is_some_and(|rules| rules.scheduling != 0);
-    let beginning = || map(Beginning { start, argument, inherited: threads::changed() });
+    let beginning = || map(Beginning { start, argument, inherited: holding::changed() });
     let Some(place) = concerned.then(beginning).flatten() else {
         // SAFETY: the arguments of the caller.
         return unsafe { next::pthread_create(thread, attributes, start, argument) };
@@ -165,8 +165,8 @@ pub(crate) unsafe extern "C-unwind" fn pthread_create(
 /// A name was set. Another thread notices at its next wait.
 fn renamed() {
     if let Some(rules) = settings::rules() {
-        threads::renamed();
-        threads::rules_of(rules);
+        holding::renamed();
+        holding::rules_of_thread(rules);
     }
 }
 

@@ -5,7 +5,7 @@ use libc::{c_int, c_ulong, epoll_event, fd_set, nfds_t, pollfd, sigset_t, timesp
 use super::looking::{Look, wait};
 use crate::callers::Caller;
 use crate::filter::{Foreign, may_use_newer};
-use crate::now::{length_ns, now_ns, timespec as timespec_of};
+use crate::next::{length_ns, now_ns, timespec as timespec_of};
 use crate::settings::Settings;
 use crate::{memory, next, settings};
 
