@@ -1,7 +1,7 @@
 //! `calibrate`: the overhead of a sleep on this machine (TN), and the cost of reading the clock (TS + TE).
 //!
 //! The model is elapsed = (TS + TE) + X·(TN + T). These are X consecutive sleeps of T, with one clock reading before
-//! and one after. Each round measures many X and T, and fits them robustly ([`mod@fit`]): the rounds give the spread and the
+//! and one after. Each round measures many X and T, and fits them robustly: the rounds give the spread and the
 //! drift of TN. Readings without a sleep (X = 0) give TS + TE. The proof follows (`Proofs`): the errors of plain waits, of the library's compensated sleep, and of waits
 //! shortened by that TN or by one measured just before. Both are families of the frame.
 //!
@@ -13,23 +13,31 @@
 //! What a sleep adds grows with its length: the CPU is colder after a long one. The fit's TN is that of sleeps of 10 to
 //! 200 us. That of the shortened sleeps may differ, and it drifts. One kind of wait therefore measures TN anew, on sleeps of
 //! the length that it needs, just before each turn.
-
-pub mod fit;
-mod plan;
+//!
+//! The slope of the fit is the Theil-Sen estimator: the median of the slopes of
+//! all pairs of points. Up to 29 % of the points may be arbitrary. A fit of two points has no such robustness.
+//!
+//! Sleeps scatter by microseconds, so no number of them shows a constant of some nanoseconds: extrapolated to X = 0, it is as
+//! often negative as not. Pairs of readings with no sleep between them (X = 0) are the constant and nothing else. Each round has
+//! many of them.
 
 use punctual::{Moment, Sleeper, SleeperOptions, Strategy};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::experiment::calibrate::{Figure, Metrics, Parameters};
-use punctual_record::statistics::lower_median;
-use punctual_record::{Experiment, Quantity, Recorder, Usage};
+use punctual_record::statistics::{lower_median, median};
+use punctual_record::{Experiment, Quantity, Recorder, Series, SeriesTally, Usage};
 
-use crate::frame::error::{Opened, ready};
-use crate::frame::figures::Meter;
+use crate::frame::error::{Opened, more_time, ready};
+use crate::frame::figures::{Meter, Sum, quantile};
 use crate::frame::schedule::Schedule;
-use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session};
+use crate::frame::{
+    self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable, session,
+};
 use crate::ways::wait::Waiter;
-use fit::{Fits, Rounds};
+
+mod plan;
+
 pub use plan::{Plan, Request, can_be_calibrated};
 
 /// Name of this experiment in the record.
@@ -201,5 +209,330 @@ impl Bench for ProofBench<'_> {
 
     fn keep(&mut self, cell: usize, _: (u32, u64), turns: &mut Vec<f64>) {
         turns.push(self.adds_ns[cell] as f64);
+    }
+}
+
+/// A measurement of some consecutive sleeps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Consecutive sleeps.
+    pub sleeps: u32,
+    /// Requested time of each, ns.
+    pub asked_ns: i64,
+    /// Elapsed time of all together, ns.
+    pub elapsed_ns: i64,
+}
+
+/// The result of a fit, in ns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fit {
+    /// The overhead of a sleep (TN).
+    pub sleep_adds_ns: f64,
+    /// The cost of reading the clock before and after (TS + TE).
+    pub clock_costs_ns: f64,
+}
+
+/// The median slope of all pairs of points with different x. None if there is no such pair.
+pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
+    let mut slopes = Vec::with_capacity(points.len() * points.len() / 2);
+    for (n, a) in points.iter().enumerate() {
+        slopes.extend(points[..n].iter().filter(|b| b.0 != a.0).map(|b| (a.1 - b.1) / (a.0 - b.0)));
+    }
+    median(&slopes)
+}
+
+/// Fits the model. None without two different X. Without a point at X = 0, the constant is extrapolated from the others.
+#[must_use]
+pub fn fit(points: &[Point]) -> Option<Fit> {
+    // The requested time is known exactly, so only X and the constant are left to fit.
+    let rest: Vec<(f64, f64)> = points
+        .iter()
+        .map(|p| (f64::from(p.sleeps), (p.elapsed_ns - i64::from(p.sleeps) * p.asked_ns) as f64))
+        .collect();
+    let (constants, sleeps): (Vec<_>, Vec<_>) = rest.into_iter().partition(|(x, _)| *x == 0.0);
+    let sleep_adds_ns = slope(&sleeps)?;
+    let constants: Vec<f64> = match constants.is_empty() {
+        true => sleeps.iter().map(|(x, y)| y - sleep_adds_ns * x).collect(),
+        false => constants.into_iter().map(|(_, y)| y).collect(),
+    };
+    Some(Fit { sleep_adds_ns, clock_costs_ns: median(&constants)? })
+}
+
+/// Consecutive sleeps.
+const SLEEPS: [u32; 5] = [1, 2, 4, 8, 16];
+/// Pairs of readings without a sleep in a round: some microseconds, and a median that no interruption moves.
+const PAIRS: u32 = 101;
+/// Requested times of each, ns.
+const ASKED_NS: [i64; 4] = [10_000, 30_000, 100_000, 200_000];
+/// The progress display shows the median of this many of the newest rounds.
+const NEWEST: usize = 20;
+
+/// A plan in its rounds. An operation is one fit.
+struct Fits(Plan);
+
+/// The end of each round, and its fit.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rounds(Vec<(i64, Fit)>);
+
+impl Rounds {
+    /// The overhead of a sleep, in ns.
+    fn sleep_adds_ns(&self) -> Option<f64> {
+        median(&self.0.iter().map(|(_, fit)| fit.sleep_adds_ns).collect::<Vec<_>>())
+    }
+
+    /// Spread and drift of TN, and the directly measured cost of reading the clock.
+    fn metrics(&self) -> Metrics {
+        let mut tn: Vec<f64> = self.0.iter().map(|(_, fit)| fit.sleep_adds_ns).collect();
+        let begin = self.0.first().map_or(0, |(at, _)| *at);
+        // A few hundred rounds make some ten thousand pairs. More are thinned out.
+        let thin = self.0.len().div_ceil(300).max(1);
+        let over_time: Vec<(f64, f64)> =
+            self.0.iter().step_by(thin).map(|(at, fit)| ((at - begin) as f64 / 1e9, fit.sleep_adds_ns)).collect();
+        Metrics {
+            shortened_by_ns: None,
+            clock_read_ns: Some(session::clock_cost().read_ns),
+            pairs: None,
+            p5_ns: quantile(&mut tn, 0.05),
+            p95_ns: quantile(&mut tn, 0.95),
+            drift_ns_per_s: slope(&over_time),
+        }
+    }
+
+    /// One figure of each round, in order.
+    fn samples(&self, of: fn(&Fit) -> f64) -> Vec<i64> {
+        self.0.iter().map(|(_, fit)| of(fit).round() as i64).collect()
+    }
+}
+
+impl Family for Fits {
+    type Extra = Rounds;
+    type Company = ();
+
+    fn layout(&self) -> Layout<'_> {
+        Layout::new(&self.0.asked.frame, self.0.cells.iter().map(|cell| cell.1))
+    }
+
+    fn asked(&self, cell: usize) -> Asked {
+        self.0.asked(cell, Parameters { figure: Figure::SleepAdds, asked_ns: None })
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.0.schedule()
+    }
+
+    fn too_short(&self, _: usize) -> Unavailable {
+        Unavailable::but("its share of the time did not pay for one round", more_time())
+    }
+
+    fn gather(&self, _: &Scene<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Rounds> + 'a>, Error> {
+        let waiters = self.0.asked.methods.iter().map(|method| (method.open)()).collect();
+        let newest = vec![Vec::new(); self.0.cells.len()];
+        Ok(Box::new(FitBench { plan: &self.0, waiters, newest, last: Vec::new() }))
+    }
+
+    fn report(&self, _: usize, measured: &Measured<'_, Rounds>) -> Report {
+        let rounds = measured.extra;
+        let series_of = |figure, tally: &SeriesTally, samples, metrics| {
+            let experiment = self.0.experiment(Parameters { figure, asked_ns: None }, metrics);
+            // An operation is a fit: its use of the CPU is that of many sleeps.
+            let series = measured.series(tally, Quantity::Overshoot, experiment).without_use();
+            Series { samples: Some(samples), ..series }
+        };
+        let costs = rounds.samples(|fit| fit.clock_costs_ns);
+        let mut tally = SeriesTally::new();
+        tally.add_samples((0, 0), &mut Recorder::new(), costs.iter().copied());
+        let pairs = Metrics { pairs: Some(u64::from(PAIRS) * rounds.0.len() as u64), ..Metrics::default() };
+        let adds = rounds.samples(|fit| fit.sleep_adds_ns);
+        Report::with_series(vec![
+            series_of(Figure::SleepAdds, measured.tally, adds, rounds.metrics()),
+            series_of(Figure::ClockCosts, &tally, costs, pairs),
+        ])
+    }
+}
+
+/// The ways to sleep, opened on the measuring thread.
+struct FitBench<'a> {
+    plan: &'a Plan,
+    waiters: Vec<Opened<dyn Waiter>>,
+    /// By cell: the overhead of a sleep in the newest rounds that count, in us.
+    newest: Vec<Vec<f64>>,
+    /// The last batch, until it counts.
+    last: Vec<(i64, Fit)>,
+}
+
+impl Bench for FitBench<'_> {
+    type Extra = Rounds;
+
+    fn doing(&self, cell: usize) -> String {
+        self.plan.doing(cell)
+    }
+
+    fn detail(&self, cell: usize) -> Option<String> {
+        median(&self.newest[cell]).map(|tn| format!("a sleep adds {tn:.2} us"))
+    }
+
+    fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
+        let method = self.plan.cells[cell].0;
+        let waiter = ready(&mut self.waiters[method])?;
+        self.last.clear();
+        let mut total = Sum::default();
+        for _ in 0..operations {
+            let meter = Meter::start();
+            let fitted = round(waiter).map_err(|error| self.plan.failed(method, &error))?;
+            total.add(meter.stop());
+            if let Some(fit) = fitted {
+                into.record(fit.sleep_adds_ns.round() as i64);
+                self.last.push((now_ns(Clock::Monotonic), fit));
+            }
+        }
+        Ok(total.usage())
+    }
+
+    fn keep(&mut self, cell: usize, _: (u32, u64), rounds: &mut Rounds) {
+        rounds.0.append(&mut self.last);
+        let newest = rounds.0.iter().rev().take(NEWEST).map(|(_, fit)| fit.sleep_adds_ns / 1e3);
+        self.newest[cell] = newest.collect();
+    }
+}
+
+/// One measurement of every X and T, and their fit.
+fn round(waiter: &mut dyn Waiter) -> linux::Result<Option<Fit>> {
+    let mut points = Vec::with_capacity(PAIRS as usize + SLEEPS.len() * ASKED_NS.len());
+    for _ in 0..PAIRS {
+        let begin = now_ns(Clock::Monotonic);
+        let elapsed_ns = now_ns(Clock::Monotonic) - begin;
+        points.push(Point { sleeps: 0, asked_ns: 0, elapsed_ns });
+    }
+    for asked_ns in ASKED_NS {
+        for sleeps in SLEEPS {
+            let begin = now_ns(Clock::Monotonic);
+            for _ in 0..sleeps {
+                waiter.wait(begin, asked_ns)?;
+            }
+            let elapsed_ns = now_ns(Clock::Monotonic) - begin;
+            points.push(Point { sleeps, asked_ns, elapsed_ns });
+        }
+    }
+    Ok(fit(&points))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use crate::families::calibrate::{Plan, Proofs, Request};
+    use crate::families::wait::methods;
+    use crate::frame::tests::made_up_report;
+    use crate::frame::{Amount, Request as Frame};
+
+    use super::*;
+
+    fn points(tn: f64, clock: f64, mut disturb: impl FnMut(usize) -> f64) -> Vec<Point> {
+        let mut points = Vec::new();
+        for sleeps in [1, 2, 4, 8, 16] {
+            for asked_us in [10, 20, 50, 100, 200] {
+                let asked_ns = asked_us * 1_000;
+                let elapsed = clock + f64::from(sleeps) * (tn + asked_ns as f64) + disturb(points.len());
+                points.push(Point { sleeps, asked_ns, elapsed_ns: elapsed as i64 });
+            }
+        }
+        points
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_put_in_comes_out(tn in 0.0_f64..200_000.0, clock in 0.0_f64..100_000.0) {
+            let fit = fit(&points(tn, clock, |_| 0.0)).unwrap();
+            prop_assert!((fit.sleep_adds_ns - tn).abs() < 5.0, "{fit:?}");
+            prop_assert!((fit.clock_costs_ns - clock).abs() < 10.0, "{fit:?}");
+        }
+
+        /// A quarter of the points may be off by milliseconds.
+        #[test]
+        fn outliers_do_not_matter(tn in 1_000.0_f64..200_000.0, which in 0_usize..4, by in 0.0_f64..50_000_000.0) {
+            let disturbed = points(tn, 50.0, |n| if n % 5 == which { by } else { 0.0 });
+            let fit = fit(&disturbed).unwrap();
+            prop_assert!((fit.sleep_adds_ns - tn).abs() < tn * 0.02 + 100.0, "{fit:?} for {tn}");
+        }
+    }
+
+    /// Sleeps that scatter by microseconds leave the constant alone where there are readings without a sleep.
+    #[test]
+    fn the_constant_is_that_of_readings_without_a_sleep() {
+        let noisy = points(50_000.0, 24.0, |n| [3_000.0, -2_000.0, 5_000.0, 0.0, 1_000.0][n / 5]);
+        let extrapolated = fit(&noisy).unwrap().clock_costs_ns;
+        let readings = (0..9).map(|n| Point { sleeps: 0, asked_ns: 0, elapsed_ns: if n == 4 { 80_000 } else { 24 } });
+        let all: Vec<Point> = noisy.iter().copied().chain(readings).collect();
+        let found = fit(&all).unwrap();
+        assert_eq!(found.clock_costs_ns, 24.0);
+        assert_eq!(found.sleep_adds_ns, fit(&noisy).unwrap().sleep_adds_ns, "they are no sleeps");
+        assert!((extrapolated - 24.0).abs() > 500.0, "{extrapolated}: the test has no noise to resist");
+    }
+
+    /// The published example: X = 1 took 215.935 µs and X = 10 took 1696.492 µs, at 100 µs each.
+    #[test]
+    fn the_note_of_2019() {
+        let two = [(1, 215_935), (10, 1_696_492)];
+        let two = two.map(|(sleeps, elapsed_ns)| Point { sleeps, asked_ns: 100_000, elapsed_ns });
+        let fit = fit(&two).unwrap();
+        assert!((fit.sleep_adds_ns / 1e3 - 64.5).abs() < 0.1, "{fit:?}");
+        assert!((fit.clock_costs_ns / 1e3 - 51.5).abs() < 0.2, "{fit:?}");
+    }
+
+    #[test]
+    fn nothing_to_fit_is_none() {
+        assert_eq!(fit(&[]), None);
+        let one = Point { sleeps: 3, asked_ns: 5, elapsed_ns: 50 };
+        assert_eq!(fit(&[one, one]), None);
+    }
+
+    fn plan() -> Plan {
+        let methods = vec![methods::find("nanosleep").unwrap()];
+        let frame = Frame::as_found(Amount::Samples(5), 1);
+        Plan::new(Request { methods, check: Duration::from_micros(100), frame }).unwrap()
+    }
+
+    fn rounds(sleep_adds_ns: f64) -> Rounds {
+        let fit = |n: i64| (n * 1_000_000_000, Fit { sleep_adds_ns: sleep_adds_ns + n as f64, clock_costs_ns: 40.4 });
+        Rounds((0..5).map(fit).collect())
+    }
+
+    #[test]
+    fn the_rounds_make_two_series_in_order() {
+        let report = made_up_report(&Fits(plan()), 0, &[50_001, 50_003], &[rounds(50_000.0)]);
+        let [adds, costs] = &report.series[..] else { panic!("{}", report.series.len()) };
+        assert_eq!(adds.samples.as_deref(), Some(&[50_000, 50_001, 50_002, 50_003, 50_004][..]));
+        assert_eq!(costs.samples.as_deref(), Some(&[40; 5][..]));
+        assert_eq!((adds.summary.count, adds.cpu_share), (2, None), "by the turns of the run, which tests compare");
+        let typed = adds.experiment.calibrate().unwrap();
+        assert_eq!((typed.parameters.figure, typed.parameters.asked_ns), (Figure::SleepAdds, None));
+        assert_eq!((typed.metrics.drift_ns_per_s, typed.metrics.p5_ns), (Some(1.0), Some(50_000.2)));
+        assert!(typed.metrics.clock_read_ns.is_some());
+        let pairs = Some(5 * u64::from(PAIRS));
+        assert_eq!(costs.experiment.calibrate().unwrap().metrics, Metrics { pairs, ..Metrics::default() });
+    }
+
+    #[test]
+    fn the_proof_shortens_what_can_be_shortened() {
+        let figures = |adds_ns| -> Vec<_> {
+            let proofs = Proofs::new(plan(), &[rounds(adds_ns)]);
+            let turns = vec![vec![60_000.0, 60_004.0]; proofs.cells()];
+            let series_of = |cell| made_up_report(&proofs, cell, &[-3], &turns).series.remove(0);
+            (0..proofs.cells()).map(series_of).map(|series| series.experiment.calibrate().unwrap().clone()).collect()
+        };
+        let all = figures(60_000.0);
+        let names: Vec<_> = all.iter().map(|typed| typed.parameters.figure).collect();
+        assert_eq!(names, [Figure::Plain, Figure::Compensated, Figure::Remeasured, Figure::CompensatedSleeper]);
+        assert!(all.iter().all(|typed| typed.parameters.asked_ns == Some(100_000)));
+        let shortened: Vec<_> = all.iter().map(|typed| typed.metrics.shortened_by_ns).collect();
+        assert_eq!(shortened, [None, Some(60_002.0), Some(60_002.0), None], "the mean of the turns");
+        assert_eq!(figures(150_000.0).len(), 2, "a sleep adds more than the wait");
+        assert!(Proofs::new(plan(), &[Rounds::default()]).is_empty());
     }
 }

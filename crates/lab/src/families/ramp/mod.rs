@@ -4,23 +4,31 @@
 //! figures are a series per governor with every loop in order, and the time to full speed. If it was not reached,
 //! there is a reason. Without cpufreq the loops are still measured: they show the time taken by the hypervisor,
 //! throttling and other programs.
+//!
+//! A loop is measured in parts, which separates interruptions from the work itself. The work is uniform, so all parts of a loop take equally long at any speed. A part longer than the loop's median part was
+//! interrupted (a timer tick, another interrupt, the hypervisor). The excess is the interruption's duration.
 
-mod bench;
+use std::hint::black_box;
+use std::time::Duration;
+
+use governed::{Facts, Governed};
+use punctual::cpufreq::{self, Cpufreq, Work};
+use punctual_linux as linux;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_record::experiment::ramp;
+use punctual_record::statistics::lower_median;
+use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally, Typed, Usage};
+
+use crate::frame::figures::Meter;
+use crate::frame::schedule::Schedule;
+use crate::frame::{
+    self, Asked, Bench, Error, Failure, Family, Layout, Ledger, Measured, Report, Scene, Session, Shared, Unavailable,
+};
+use crate::speed::{PERFORMANCE, WARM_UP, arrival, give_back, governor_lost};
+
 mod governed;
 mod plan;
 
-use std::time::Duration;
-
-use punctual::cpufreq::Cpufreq;
-use punctual_record::experiment::ramp;
-use punctual_record::statistics::lower_median;
-use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally, Typed};
-
-use crate::frame::schedule::Schedule;
-use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
-use crate::speed::arrival;
-use bench::{Extra, RampBench, own_spread};
-use governed::Governed;
 pub use governed::{AS_FOUND, Governors};
 pub use plan::{LONGEST_REAL_TIME, Plan, Request};
 
@@ -158,9 +166,263 @@ impl Plan {
     }
 }
 
+struct RampBench<'a> {
+    plan: &'a Plan,
+    governed: Governed,
+    ledger: Shared<Ledger>,
+    /// The work, after its calibration.
+    work: Option<(Work, Loops)>,
+    stamps: Vec<Stamps>,
+    /// The last batch's results, until it counts.
+    last: Option<Batch>,
+}
+
+/// The results of one batch beside the durations of its loops.
+struct Batch {
+    loops: Vec<Loop>,
+    transitions: Option<u64>,
+    ended_khz: Option<u64>,
+    facts: Option<Facts>,
+    raised: Vec<String>,
+}
+
+impl<'a> RampBench<'a> {
+    /// Sets full speed for the calibration of the work, if it can be set.
+    fn open(plan: &'a Plan, governed: Governed, ledger: Shared<Ledger>) -> Result<Self, Error> {
+        let stamps = Vec::with_capacity(plan.asked.loops as usize);
+        let mut bench = Self { plan, governed, ledger, work: None, stamps, last: None };
+        let offers =
+            |policy: punctual::cpufreq::CpufreqPolicy| policy.governors.iter().any(|governor| governor == PERFORMANCE);
+        if bench.governed.guard.is_some() && bench.governed.policy().is_some_and(offers) {
+            bench.governed.set(PERFORMANCE)?;
+        }
+        Ok(bench)
+    }
+
+    /// The loops of the work, calibrated in the first batch.
+    fn loops(&mut self) -> Loops {
+        let takes = self.plan.asked.work;
+        let calibrate = || {
+            Work::warm_up(WARM_UP);
+            let work = Work::calibrate(takes);
+            (work, Loops::new(work, takes))
+        };
+        self.work.get_or_insert_with(calibrate).1
+    }
+
+    /// Sets the governor of the turn.
+    fn prepare(&mut self, cell: usize) -> Result<(Option<Facts>, Vec<String>), cpufreq::Error> {
+        match (&self.plan.cells[cell].governor, &self.governed.guard) {
+            (Some(governor), _) => self.governed.set(governor)?,
+            (None, Some(guard)) => guard.rewrite_found_governor()?,
+            (None, None) => {}
+        }
+        let raised = self.governed.raise_threads(self.plan.asked.thread_priority)?;
+        let known = self.governed.policy().zip(self.governed.cpu);
+        Ok((known.map(|(policy, cpu)| Facts::read(&self.governed.cpufreq, &policy, cpu)), raised))
+    }
+
+    /// Another program changed the governor during the turn.
+    fn lost(&self, cell: usize) -> Result<(), Failure> {
+        let Some((set, guard)) = self.plan.cells[cell].governor.as_deref().zip(self.governed.guard.as_ref()) else {
+            return Ok(());
+        };
+        let Some((policy, found)) = guard.other_governor(set) else { return Ok(()) };
+        let label = &self.plan.request.variants[0].label;
+        Err(Failure::Lost(vec![governor_lost(label, set, policy, &found)]))
+    }
+}
+
+impl Bench for RampBench<'_> {
+    type Extra = Extra;
+
+    fn doing(&self, cell: usize) -> String {
+        self.plan.subject(cell).to_owned()
+    }
+
+    fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
+        let loops = self.loops();
+        let prepared = self.prepare(cell);
+        let (facts, raised) = prepared.map_err(|error| Unavailable::from(&error))?;
+        std::thread::sleep(self.plan.asked.rest);
+        let before = self.governed.policy().and_then(|policy| policy.transitions);
+        let meter = Meter::start();
+        self.stamps.clear();
+        while (self.stamps.len() as u64) < operations && !linux::stop::requested() {
+            self.stamps.push(loops.perform());
+        }
+        let used = meter.stop();
+        if (self.stamps.len() as u64) < operations {
+            return Err(Failure::Stopped);
+        }
+        let now = self.governed.policy();
+        let after = now.as_ref().and_then(|policy| policy.transitions);
+        let done: Vec<_> = self.stamps.iter().map(|stamps| loops.account(stamps)).collect();
+        done.iter().for_each(|one_loop| into.record(one_loop.ns));
+        self.lost(cell)?;
+        self.last = Some(Batch {
+            loops: done,
+            transitions: before.zip(after).map(|(before, after)| after.saturating_sub(before)),
+            ended_khz: now.and_then(|policy| policy.current_khz),
+            facts,
+            raised,
+        });
+        Ok(used)
+    }
+
+    fn keep(&mut self, _: usize, _: (u32, u64), extra: &mut Extra) {
+        let Some(batch) = self.last.take() else { return };
+        extra.rounds.push(batch.loops);
+        extra.transitions.push(batch.transitions);
+        extra.ended_khz.push(batch.ended_khz);
+        extra.raised.extend(batch.raised);
+        extra.steps = self.work.map_or(0, |(work, _)| work.steps);
+        if let Some(facts) = batch.facts {
+            extra.facts = facts;
+        }
+    }
+
+    fn end(&mut self) {
+        give_back(self.governed.guard.take(), &self.ledger);
+    }
+}
+
+/// The results of its turns.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Extra {
+    /// Round after round, every loop in order.
+    rounds: Vec<Vec<Loop>>,
+    /// Number of frequency changes during the loops, per round, if the kernel counts them.
+    transitions: Vec<Option<u64>>,
+    /// The frequency after the last loop, per round, if the kernel reports it.
+    ended_khz: Vec<Option<u64>>,
+    facts: Facts,
+    steps: u64,
+    /// The governor's threads that got a higher priority.
+    raised: Vec<String>,
+}
+
+impl Extra {
+    /// The duration of each loop, in order.
+    fn durations(&self) -> impl Iterator<Item = Vec<i64>> {
+        self.rounds.iter().map(|round| round.iter().map(|one_loop| one_loop.ns).collect())
+    }
+
+    /// The interruptions of the loops: the share of loops interrupted, and the median time lost by those.
+    fn interruptions(&self) -> (Option<f64>, Option<i64>) {
+        let taken: Option<Vec<i64>> = self.rounds.iter().flatten().map(|one_loop| one_loop.taken_ns).collect();
+        let Some(taken) = taken.filter(|all| !all.is_empty()) else { return (None, None) };
+        let interrupted: Vec<i64> = taken.iter().copied().filter(|ns| *ns > 0).collect();
+        (Some(interrupted.len() as f64 / taken.len() as f64), lower_median(&interrupted))
+    }
+
+    /// A loop at the speed that the governor settles at: the median of the later halves of its rounds.
+    fn settled_ns(&self) -> Option<i64> {
+        lower_median(
+            &self
+                .rounds
+                .iter()
+                .flat_map(|round| &round[round.len() / 2..])
+                .map(|one_loop| one_loop.ns)
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    /// The median over the rounds of the picked value.
+    fn middle_of(&self, pick: impl Fn(&[i64]) -> Option<i64>) -> Option<i64> {
+        lower_median(&self.durations().filter_map(|round| pick(&round)).collect::<Vec<_>>())
+    }
+}
+
+/// The shortest part: a reading of the clock is a thousandth of it.
+const SHORTEST: Duration = Duration::from_micros(40);
+const MOST: usize = 16;
+/// With fewer parts the median means little.
+const FEWEST: usize = 5;
+/// A part counts as interrupted if it exceeds the median by this share (2 %, a microsecond of a part). A smaller
+/// excess may be the work's own variation.
+const INTERRUPTED: f64 = 0.02;
+
+/// The duration of a loop, and how much of it was interruptions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Loop {
+    /// Total duration, in ns.
+    ns: i64,
+    /// The duration of interruptions in it, in ns. `None`: the loop was too short to measure that.
+    taken_ns: Option<i64>,
+}
+
+impl Loop {
+    /// The duration of the work itself.
+    fn own_ns(self) -> Option<i64> {
+        Some(self.ns - self.taken_ns?)
+    }
+}
+
+/// The beginning of each part of a loop, and the end of the last one.
+type Stamps = [i64; MOST + 1];
+
+/// Runs the loops of some work.
+#[derive(Debug, Clone, Copy)]
+struct Loops {
+    part: Work,
+    rest: Work,
+    parts: usize,
+}
+
+impl Loops {
+    /// `takes`: the duration of the work at full speed.
+    fn new(work: Work, takes: Duration) -> Self {
+        let parts = ((takes.as_nanos() / SHORTEST.as_nanos()) as usize).clamp(1, MOST);
+        let part = work.steps / parts as u64;
+        Self { part: Work { steps: part }, rest: Work { steps: work.steps - part * (parts as u64 - 1) }, parts }
+    }
+
+    /// Runs one loop. [`Loops::account`] computes its duration later, when no clock runs.
+    fn perform(&self) -> Stamps {
+        let mut stamps = [0; MOST + 1];
+        stamps[0] = now_ns(Clock::Monotonic);
+        let mut value = stamps[0] as u64;
+        for (n, stamp) in stamps[1..=self.parts].iter_mut().enumerate() {
+            let part = if n + 1 == self.parts { self.rest } else { self.part };
+            value = part.perform(black_box(value));
+            *stamp = now_ns(Clock::Monotonic);
+        }
+        black_box(value);
+        stamps
+    }
+
+    /// The duration of a loop.
+    fn account(&self, stamps: &Stamps) -> Loop {
+        account(&stamps[..=self.parts])
+    }
+}
+
+fn account(stamps: &[i64]) -> Loop {
+    let ns = stamps.last().copied().unwrap_or(0) - stamps.first().copied().unwrap_or(0);
+    let parts: Vec<i64> = stamps.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let Some(middle) = lower_median(&parts).filter(|_| parts.len() >= FEWEST) else {
+        return Loop { ns, taken_ns: None };
+    };
+    let beyond = |part: &i64| part - middle;
+    let taken = parts.iter().map(beyond).filter(|ns| *ns as f64 > middle as f64 * INTERRUPTED).sum();
+    Loop { ns, taken_ns: Some(taken) }
+}
+
+/// The variation of the work itself: (p90 - p10) / p50 of the later half of each round's loops, without
+/// interruptions.
+fn own_spread(rounds: &[Vec<Loop>]) -> Option<f64> {
+    let settled = rounds.iter().flat_map(|round| &round[round.len() / 2..]);
+    let mut own: Vec<i64> = settled.map(|one_loop| one_loop.own_ns()).collect::<Option<_>>()?;
+    own.sort_unstable();
+    let at = |share: f64| own.get(((own.len() as f64 * share).ceil() as usize).saturating_sub(1)).copied();
+    let (p10, p50, p90) = (at(0.1)?, at(0.5)?, at(0.9)?);
+    // A tenth needs at least twenty values.
+    (own.len() >= 20 && p50 > 0).then(|| (p90 - p10) as f64 / p50 as f64)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::bench::Loop;
     use super::governed::Cell;
     use super::*;
     use crate::frame::tests::made_up_report;
@@ -220,5 +482,53 @@ mod tests {
         );
         assert_eq!(metrics.why.as_deref(), Some("it keeps the lowest frequency, by design"));
         assert_eq!((metrics.interrupted_share, metrics.interruption_ns), (Some(0.25), Some(4)));
+    }
+
+    /// Stamps of parts of these durations.
+    fn stamps(parts: &[i64]) -> Vec<i64> {
+        let mut all = vec![1000];
+        parts.iter().for_each(|part| all.push(all.last().unwrap() + part));
+        all
+    }
+
+    #[test]
+    fn a_tick_in_one_part_is_not_the_loops_own() {
+        let quiet = account(&stamps(&[47_000; 16]));
+        assert_eq!(quiet, Loop { ns: 752_000, taken_ns: Some(0) });
+        let mut parts = [47_000; 16];
+        parts[3] += 18_000;
+        parts[9] += 300;
+        let ticked = account(&stamps(&parts));
+        // The 300 ns are within the work's own variation.
+        assert_eq!((ticked.ns, ticked.taken_ns, ticked.own_ns()), (770_300, Some(18_000), Some(752_300)));
+    }
+
+    #[test]
+    fn a_slower_clock_is_the_loops_own() {
+        assert_eq!(account(&stamps(&[141_000; 16])).own_ns(), Some(141_000 * 16));
+    }
+
+    #[test]
+    fn too_short_a_loop_is_not_told_apart() {
+        assert_eq!(account(&stamps(&[47_000, 60_000])), Loop { ns: 107_000, taken_ns: None });
+        assert_eq!(own_spread(&[vec![Loop { ns: 5, taken_ns: None }; 100]]), None);
+    }
+
+    #[test]
+    fn the_spread_is_that_of_the_later_halves_without_what_was_taken() {
+        let own = |ns, taken| Loop { ns, taken_ns: Some(taken) };
+        let mut round = vec![own(2_000, 0); 20];
+        round.extend((0..20).map(|n| own(1_000 + n % 5 * 100, n % 5 * 100)));
+        assert_eq!(own_spread(&[round.clone(), round]), Some(0.0));
+        assert_eq!(own_spread(&[vec![own(1_000, 0); 10]]), None);
+    }
+
+    #[test]
+    fn all_steps_are_done_whatever_the_parts() {
+        for (steps, micros) in [(1_000, 20), (10_007, 250), (100_003, 750), (3, 100_000)] {
+            let loops = Loops::new(Work { steps }, Duration::from_micros(micros));
+            assert_eq!(loops.part.steps * (loops.parts as u64 - 1) + loops.rest.steps, steps);
+            assert!(loops.account(&loops.perform()).ns > 0);
+        }
     }
 }
