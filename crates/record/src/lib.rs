@@ -37,18 +37,14 @@
 //! This crate measures nothing and prints nothing.
 #![forbid(unsafe_code)]
 
-mod contradiction;
-mod cpu_list;
 mod distribution;
 mod disturbance;
 pub mod experiment;
-mod histogram;
 mod host;
 mod identity;
 mod json;
 pub mod merge;
 pub mod model;
-mod moments;
 mod recorder;
 pub mod remedy;
 pub mod sanitize;
@@ -56,11 +52,10 @@ pub mod statistics;
 mod tally;
 mod tree;
 
-pub use cpu_list::CpuList;
+pub use distribution::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
 pub use distribution::{Distribution, Error, Histograms};
 pub use disturbance::{DisturbanceProbe, OwnUsage};
 pub use experiment::{Experiment, Param, Typed};
-pub use histogram::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
 pub use identity::{Identity, identities, keys_by_label, telling};
 #[cfg(feature = "schema")]
 pub use json::json_schema;
@@ -70,3 +65,4 @@ pub use recorder::Recorder;
 pub use remedy::Remedy;
 pub use statistics::Quantile;
 pub use tally::{SeriesId, SeriesTally, Usage};
+pub use tree::CpuList;

@@ -7,9 +7,9 @@
 use hdrhistogram::Histogram;
 
 use crate::distribution::Distribution;
-use crate::histogram::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
+use crate::distribution::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
 use crate::model::Summary;
-use crate::moments::Moments;
+use crate::statistics::Moments;
 
 /// Samples in nanoseconds, signed.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! The CPUs: model, number, isolated ones, idle states and frequency scaling.
 
-use crate::cpu_list::CpuList;
 use crate::model::{Cpufreq, Cpuidle};
+use crate::tree::CpuList;
 use crate::tree::Tree;
 
 /// Arm's own cores, by part number (MIDR; arch/arm64/include/asm/cputype.h and the cores' technical reference manuals).

@@ -6,8 +6,8 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 
-use crate::cpu_list::CpuList;
 use crate::model::RtLimits;
+use crate::tree::CpuList;
 use crate::tree::Tree;
 
 /// Largest unpacked configuration; real ones have some 300 kB.

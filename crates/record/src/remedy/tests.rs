@@ -96,3 +96,89 @@ fn a_record_s_setting_is_the_remedy_of_its_value() {
         assert_eq!(Remedy::of_setting(&setting(condition, value)), None, "{condition}");
     }
 }
+
+fn remedy(kind: LossKind, policy: ThreadPolicy, culprit: Option<(u32, ThreadPolicy)>) -> Option<LossRemedy> {
+    let loss = Loss { kind, ns: 1, times: 1, subject: "server".into(), tid: 0, place: LossPlace::default() };
+    of_loss(&loss, &LossThreads { tid: 7, policy, culprit, ..LossThreads::default() })
+}
+
+#[test]
+fn a_remedy_fits_the_settings_of_both_threads() {
+    let fair = ThreadPolicy::Fair(0);
+    let fifo = ThreadPolicy::RealTime(20);
+    let said = |kind, policy, culprit| remedy(kind, policy, Some((9, culprit))).unwrap();
+    let command = |kind, policy, culprit| said(kind, policy, culprit).command.unwrap();
+    assert_eq!(command(LossKind::Nice, ThreadPolicy::Fair(19), fair), "renice -n 0 -p 7");
+    assert_eq!(command(LossKind::IdlePolicy, ThreadPolicy::Idle, fair), "chrt --other --pid 0 7");
+    assert_eq!(command(LossKind::HogProcess, fair, fair), "renice -n 19 -p 9");
+    assert_eq!(command(LossKind::HogFifo, fair, fifo), "taskset -cp CPU 7", "no nice value helps");
+    assert_eq!(command(LossKind::HogFifo, ThreadPolicy::Idle, fifo), "taskset -cp CPU 7", "nor another fair policy");
+    assert_eq!(command(LossKind::HogFifo, fifo, fifo), "chrt --fifo --pid 21 7");
+    assert_eq!(
+        said(LossKind::HogFifo, ThreadPolicy::RealTime(99), ThreadPolicy::RealTime(99)).text,
+        "give one of the two another CPU"
+    );
+    assert_eq!(command(LossKind::TimerSlack, fair, fair), "echo 1 > /proc/7/timerslack_ns");
+}
+
+#[test]
+fn a_nice_value_is_no_remedy_against_a_thread_of_another_group() {
+    let said = |policy, culprit, in_another_group| {
+        let loss = Loss {
+            kind: LossKind::HogProcess,
+            ns: 1,
+            times: 1,
+            subject: "server".into(),
+            tid: 7,
+            place: LossPlace::default(),
+        };
+        of_loss(
+            &loss,
+            &LossThreads { tid: 7, policy, culprit: Some((9, culprit)), in_another_group, barred_idle: None },
+        )
+        .unwrap()
+    };
+    let fair = ThreadPolicy::Fair(0);
+    let weight = said(fair, fair, true);
+    assert!(weight.text.contains("cpu.weight") && weight.command.is_none(), "{weight:?}");
+    assert_eq!(said(ThreadPolicy::Fair(19), fair, true), weight, "its own nice value counts within its group");
+    assert_eq!(said(fair, fair, false).command.as_deref(), Some("renice -n 19 -p 9"));
+    let fifo = said(fair, ThreadPolicy::RealTime(20), true);
+    assert!(!fifo.text.contains("weight"), "no weight helps against a real-time thread: {fifo:?}");
+}
+
+#[test]
+fn an_idle_cpu_is_named_where_the_thread_may_not_use_it_and_nowhere_else() {
+    let said = |kind, barred_idle| {
+        let loss = Loss { kind, ns: 1, times: 1, subject: "server".into(), tid: 7, place: LossPlace::default() };
+        let (policy, culprit) = (ThreadPolicy::Fair(19), Some((9, ThreadPolicy::Fair(0))));
+        of_loss(&loss, &LossThreads { tid: 7, policy, culprit, barred_idle, ..LossThreads::default() }).unwrap()
+    };
+    for kind in [LossKind::HogThread, LossKind::HogProcess, LossKind::Nice, LossKind::Polling] {
+        let (there, none) = (said(kind, Some(3)), said(kind, None));
+        assert_eq!(there.command.as_deref(), Some("taskset -cp 3 7"), "{kind:?}");
+        assert!(!none.text.contains("idle"), "{none:?}");
+    }
+    assert!(!said(LossKind::Quota, Some(3)).text.contains("idle"), "no CPU helps against a quota");
+}
+
+#[test]
+fn no_remedy_is_named_for_what_is_well_or_wanted() {
+    for kind in [LossKind::OnTime, LossKind::Computes, LossKind::Input, LossKind::Stopped, LossKind::Pipe] {
+        assert_eq!(remedy(kind, ThreadPolicy::Fair(0), None), None, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_thread_of_no_known_number_has_no_command() {
+    let loss = Loss {
+        kind: LossKind::TimerSlack,
+        ns: 1,
+        times: 1,
+        subject: String::new(),
+        tid: 0,
+        place: LossPlace::default(),
+    };
+    let remedy = of_loss(&loss, &LossThreads::default()).unwrap();
+    assert_eq!((remedy.text.as_str(), remedy.command), ("slack 1 ns", None));
+}
