@@ -4,7 +4,7 @@
 //! The noise comes from consecutive stretches of a run, and from several runs where there are some. Nothing below it is
 //! a difference. The tests are corrected for their number. Causes that only one side has recorded are not compared.
 
-use crate::compare::recorded::{Blamed, Call, Key, Lost, Recorded};
+use crate::compare::side::{Blamed, Call, Key, Lost, Recorded};
 use std::collections::BTreeSet;
 
 use punctual_record::{Cause, LatePart};

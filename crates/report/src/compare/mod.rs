@@ -14,7 +14,6 @@ mod document;
 pub mod limit;
 mod names;
 mod outcome;
-mod recorded;
 pub mod sequential;
 mod side;
 mod why;

@@ -3,7 +3,7 @@
 use punctual_record::{Code, Price, Series};
 use serde::Serialize;
 
-use super::level::Level;
+use super::Level;
 use crate::evidence::{Effect, Outcome, ShareEffect};
 use crate::format::{listed, spoken, unbroken};
 

@@ -4,28 +4,25 @@
 //! once, on the rounds that both series share. It corrects for their number, and groups equal remedies. Every form of
 //! a report has the same advice.
 
+use std::fmt;
+
+use gate::Gate;
+use serde::Serialize;
+
+use crate::document::{Album, Table};
+use crate::format::sentence;
+
 mod advice;
 pub mod gate;
-mod level;
 mod rank;
-mod reconciled;
 mod trust;
 
 pub use advice::{Advice, Case, Equality, Goal, Standing, Variant};
-pub use level::Level;
 pub use punctual_record::{Code, Price};
 pub use trust::Trust;
 
 pub(crate) use advice::{Candidate, Trial, line_of, lines};
 pub(crate) use rank::{equality, grouped, rank, standing, tested};
-
-use std::fmt;
-
-use serde::Serialize;
-
-use crate::document::{Album, Table};
-use crate::format::sentence;
-use gate::Gate;
 
 /// The verdict on a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -93,5 +90,34 @@ impl Answer {
     /// Sentences alone.
     pub(crate) fn of(sentences: Vec<String>) -> Self {
         Self { sentences, ..Self::default() }
+    }
+}
+
+/// How far to trust figures, or an advice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Of figures: the machine was quiet and the rounds agree. Of an advice: its gain is known to within half, and no tail looks longer.
+    Good,
+    /// Of figures: something disturbed them, or the rounds differ. Of an advice: its gain is shown, and not how large it is.
+    Fair,
+    /// Of figures: another run may have quite different ones. Of an advice: its tail may be longer, or only its tail is shorter.
+    Poor,
+    /// The run does not tell.
+    #[default]
+    Unknown,
+}
+
+impl Level {
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Fair => "fair",
+            Self::Poor => "poor",
+            Self::Unknown => "unknown",
+        }
     }
 }

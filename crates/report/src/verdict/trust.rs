@@ -4,8 +4,8 @@
 use punctual_record::{BusyProcess, Notice, Run, Series};
 use serde::Serialize;
 
+use super::Level;
 use super::advice::{Advice, Case, Goal, Standing, tail_looks_longer};
-use super::level::Level;
 use crate::evidence::distributions::student_quantile;
 use crate::evidence::noise::{FREEDOM, MIN_ROUNDS, places, wandering};
 use crate::evidence::{Gain, LEVEL};

@@ -8,7 +8,7 @@ use crate::evidence::shares::Baseline;
 use crate::evidence::{Figure as What, Outcome, rounds, shares};
 use crate::family::shared::{ALWAYS, measured};
 use crate::family::yielding::situation::{Contest, Figure, Situation, YIELDS, situations};
-use crate::family::yielding::words::{costs, who_gains};
+use crate::family::yielding::situation::{costs, who_gains};
 use crate::format::{listed, sanitize, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
 

@@ -3,10 +3,9 @@
 
 mod answer;
 mod situation;
-mod words;
 
 use crate::family::yielding::situation::{Figure, Situation, YIELDS, situations};
-use crate::family::yielding::words::{MOST_NAMES, cost, costs, name, who_gains};
+use crate::family::yielding::situation::{MOST_NAMES, cost, costs, name, who_gains};
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Paint, Section};
