@@ -11,7 +11,6 @@ mod args;
 mod commands;
 mod exit;
 mod interrupt;
-mod live;
 mod output;
 mod privileges;
 mod progress;

@@ -1,4 +1,7 @@
-//! The progress line: current operation and time left. Drawn only while the clock does not run.
+//! The progress line: current operation and time left; and [`Live`], the answer while it is measured: the first screen, drawn on the
+//! terminal after three seconds and refined in place.
+//!
+//! Both are drawn between two batches, while the clock does not run. The answer takes at most a small share of the time.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
@@ -6,8 +9,9 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use punctual_lab::{Observer, Progress};
 use punctual_record::{Run, sanitize};
+use punctual_report::export::text;
+use punctual_report::{Document, Style};
 
-use crate::live::Live;
 use crate::terminal;
 
 /// Steps of the bar: finer than any terminal is wide.
@@ -92,6 +96,65 @@ impl Observer for Line {
         self.bar.finish_and_clear();
         if let Some(mut live) = self.live.take() {
             drop(terminal::print(&live.erasing()));
+        }
+    }
+}
+
+/// Time after which there is something to say.
+const FIRST: Duration = Duration::from_secs(3);
+/// Shortest time between two drawings.
+const BETWEEN_SCREENS: Duration = Duration::from_secs(1);
+/// A drawing takes at most the time since the last one, divided by this.
+const SHARE: u32 = 20;
+/// Lines of a terminal that are left to the progress line and the prompt.
+const LEFT: usize = 2;
+/// Most lines, and fewest that hold an answer.
+const LINES: std::ops::RangeInclusive<usize> = 12..=22;
+
+/// The answer on a terminal.
+pub(crate) struct Live {
+    style: Style,
+    /// Lines of the terminal that it may use.
+    rows: usize,
+    begun: Instant,
+    /// When it was drawn last, and how long that took.
+    drawn: Option<(Instant, Duration)>,
+    /// Lines that it fills now.
+    lines: usize,
+}
+
+impl Live {
+    /// `None`: the terminal has too few lines, or cannot move its cursor.
+    pub(crate) fn new(style: Style, height: usize) -> Option<Self> {
+        let rows = height.saturating_sub(LEFT).min(*LINES.end());
+        let moves = std::env::var_os("TERM").is_none_or(|name| name != "dumb");
+        let begun = Instant::now();
+        (rows >= *LINES.start() && moves).then_some(Self { style, rows, begun, drawn: None, lines: 0 })
+    }
+
+    /// Whether it is time for a drawing.
+    pub(crate) fn is_due(&self) -> bool {
+        match self.drawn {
+            None => self.begun.elapsed() >= FIRST,
+            Some((at, took)) => at.elapsed() >= BETWEEN_SCREENS.max(took * SHARE),
+        }
+    }
+
+    /// What shows this run in place of the last one.
+    pub(crate) fn drawing(&mut self, run: &Run) -> String {
+        let begun = Instant::now();
+        let text = text::unfinished(&Document::of(run), &self.style, self.rows);
+        let drawing = self.erasing() + &text;
+        self.lines = text.lines().count();
+        self.drawn = Some((Instant::now(), begun.elapsed()));
+        drawing
+    }
+
+    /// What removes it: CUU and ED of ECMA-48.
+    pub(crate) fn erasing(&mut self) -> String {
+        match std::mem::take(&mut self.lines) {
+            0 => String::new(),
+            lines => format!("\r\x1b[{lines}A\x1b[J"),
         }
     }
 }

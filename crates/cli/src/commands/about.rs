@@ -1,14 +1,17 @@
 //! `punctual about`: the parts of this installation, what this kernel has, and what this user may do.
+//! And the list of `--list-conditions`.
 
 use std::path::Path;
 
+use punctual::conditions::{CONDITIONS, Condition, Scope};
 use punctual_record::Host;
+use punctual_record::remedy::{self, Takes, switch_of};
 use punctual_report::export::text::list::ListRow;
 use punctual_trace::{Level, Room, Target, Watch};
 use rustix::process::{Resource, geteuid, getrlimit};
 
 use super::perform::Perform;
-use super::{conditions, measure, preload};
+use super::{measure, preload};
 use crate::exit::Exit;
 use crate::privileges;
 use crate::terminal::{self, Color};
@@ -28,7 +31,7 @@ impl Perform for About {
             user(),
         ))?;
         let parts = [preload::WAITS, preload::MPI].map(|part| library(&part));
-        measure::list(parts.into_iter().chain([events()]).chain(conditions::rows()), Color::Auto)
+        measure::list(parts.into_iter().chain([events()]).chain(condition_rows()), Color::Auto)
     }
 }
 
@@ -94,6 +97,39 @@ fn row(name: &str, about: String, kind: &str, available: Result<(), String>) -> 
         kind: kind.to_owned(),
         needs: String::new(),
         available,
+        observed: None,
+    }
+}
+
+/// Shows each condition, its value, and whether it can be had here.
+pub(crate) fn list_conditions() -> anyhow::Result<Exit> {
+    measure::list(condition_rows(), Color::Auto)
+}
+
+/// A row for each condition.
+fn condition_rows() -> impl Iterator<Item = ListRow> {
+    CONDITIONS.iter().map(|condition| condition_row(*condition))
+}
+
+fn condition_row(condition: Condition) -> ListRow {
+    let switch = switch_of(condition);
+    let name = match switch.takes {
+        Takes::Nothing => format!("--{condition}"),
+        Takes::Value(value) => format!("--{condition} {value}"),
+        Takes::OptionalValue { name, .. } => format!("--{condition}[={name}]"),
+    };
+    let kind = match condition.scope() {
+        Scope::Thread => "of the thread",
+        Scope::Process => "of the process",
+        Scope::Machine => "of the machine",
+    };
+    ListRow {
+        name,
+        about: switch.help.into(),
+        call: String::new(),
+        kind: kind.into(),
+        needs: String::new(),
+        available: condition.available().map_err(|no| format!("{}; {}", no.why, remedy::of_refused(&no))),
         observed: None,
     }
 }

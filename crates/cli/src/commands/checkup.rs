@@ -11,8 +11,8 @@ use super::perform::{Perform, Planned};
 use super::{ipc, wait, yielding};
 use crate::args::{OutputArgs, values};
 use crate::exit::Exit;
-use crate::live::Live;
 use crate::output::{Outputs, Target};
+use crate::progress::Live;
 use crate::refusal::BadUsage;
 use crate::terminal;
 

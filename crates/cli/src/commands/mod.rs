@@ -7,7 +7,6 @@ mod about;
 mod calibrate;
 mod checkup;
 mod compare;
-mod conditions;
 mod cpu_lock;
 pub(crate) mod cyclic;
 mod deliver;
@@ -176,7 +175,7 @@ impl Args {
 pub(crate) fn dispatch(args: &Args) -> anyhow::Result<Exit> {
     let command = args.asked();
     if command.lists_conditions() {
-        return conditions::list();
+        return about::list_conditions();
     }
     perform::check(command)?;
     command.perform()

@@ -3,30 +3,31 @@
 //!
 //! [`Outputs::open`] takes flags and targets. An output is complete in memory before its first byte is written. If a run cannot be
 //! converted, the old file stays unchanged.
+//!
+//! [`Growing`] is written as its contents come: a long trace does not fit into memory. A regular file grows without a name and gets it at the end. Until then an old file of that name is unchanged. Only where that cannot be
+//! done are the contents kept in memory. A stream is written at once.
 
-mod growing;
-mod place;
-mod regular;
-mod sink;
-mod taking;
-#[cfg(test)]
-mod tests;
-
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use rustix::fs::{AtFlags, CWD, statat};
+use rustix::io::Errno;
+use sink::{Identity, Sink};
 
 use crate::refusal::BadUsage;
-use sink::{Identity, Sink};
+use crate::terminal;
+
+mod place;
+mod regular;
+mod sink;
 
 /// Opens a folder of this user, and creates what is missing of its path with mode 0700. Only this user's links and root's are followed.
 pub(crate) fn folder(path: &Path) -> std::io::Result<OwnedFd> {
     place::folder(path).map_err(place::Refusal::plain)
 }
 
-pub(crate) use growing::Growing;
 pub(crate) use place::Target;
 
 /// An open output.
@@ -167,3 +168,47 @@ fn refuse_input(output: &Output, inputs: &[PathBuf]) -> Result<(), BadUsage> {
     }
     Ok(())
 }
+
+/// The output.
+#[derive(Debug)]
+pub(crate) struct Growing {
+    output: Output,
+    written: u64,
+    /// What a file gets at the end that cannot grow unnamed.
+    kept: Vec<u8>,
+}
+
+impl Growing {
+    fn new(output: Output) -> Self {
+        Self { output, written: 0, kept: Vec::new() }
+    }
+
+    /// Gives the file its name, now that it is complete.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        let Self { output, written, kept } = self;
+        match output.sink {
+            Sink::Stream(_) => Ok(()),
+            Sink::Regular(file) if file.can_grow() => file.end_growth(written),
+            Sink::Regular(file) => file.write(&kept),
+        }
+    }
+}
+
+impl Write for Growing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &self.output.sink {
+            Sink::Stream(stream) => terminal::pour(stream, bytes)?,
+            Sink::Regular(file) if file.can_grow() => file.grow(bytes, self.written)?,
+            Sink::Regular(_) => self.kept.extend(bytes),
+        }
+        self.written = self.written.checked_add(bytes.len() as u64).ok_or(Errno::FBIG)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,8 +14,8 @@ use crate::commands::cpu_lock;
 use crate::commands::measure::{line, measure_watched};
 use crate::commands::perform::{Perform, Planned};
 use crate::exit::Exit;
-use crate::live::Live;
 use crate::output::Target;
+use crate::progress::Live;
 use crate::refusal::BadUsage;
 use crate::terminal;
 

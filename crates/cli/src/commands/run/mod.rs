@@ -1,7 +1,6 @@
 //! `punctual run`.
 
 mod args;
-mod loaded;
 mod observe;
 mod remedies;
 mod rules;
@@ -26,8 +25,8 @@ use crate::args::{check, definition};
 use crate::exit::Exit;
 use crate::refusal::{self, BadUsage};
 use crate::terminal;
+use args::Libraries;
 pub(crate) use args::RunArgs;
-use loaded::Libraries;
 use observe::Observation;
 
 /// Most characters of an argument shown by `--dry-run`.
