@@ -49,8 +49,8 @@ impl Blocks {
     /// Takes wake-ups in; those between two blocks are dropped.
     pub(super) fn take(&mut self, wake_ups: &[WakeUp]) {
         for wake_up in wake_ups {
-            let its = |block: &&mut Block| block.from_ns <= wake_up.entered_ns && wake_up.returned_ns <= block.to_ns;
-            if let Some(block) = self.0.iter_mut().rev().take(LATER + 1).find(its) {
+            let holds = |block: &&mut Block| block.from_ns <= wake_up.entered_ns && wake_up.returned_ns <= block.to_ns;
+            if let Some(block) = self.0.iter_mut().rev().take(LATER + 1).find(holds) {
                 let values = &mut block.late_ns[usize::from(!wake_up.timed)];
                 if values.len() < MOST {
                     values.push(wake_up.late_ns);
@@ -110,9 +110,11 @@ mod tests {
         blocks.take(&[wake_up(1500, 1600, 3, true), wake_up(1900, 2200, 8, true), wake_up(2100, 2200, 4, true)]);
         blocks.end(3000, Spent::default());
         let [one, two] = [first, second].map(|number| blocks.block(number));
-        let figures = |block: &TrialBlock| block.timer.map(|its| (its.count, its.total_ns, its.p50_ns, its.max_ns));
+        let figures = |block: &TrialBlock| {
+            block.timer.map(|spread| (spread.count, spread.total_ns, spread.p50_ns, spread.max_ns))
+        };
         assert_eq!(figures(&one), Some((2, 4, 1, 3)));
-        assert_eq!(one.other.map(|its| its.count), Some(1));
+        assert_eq!(one.other.map(|spread| spread.count), Some(1));
         assert_eq!((figures(&two), two.other, two.ns), (Some((1, 4, 4, 4)), None, 900));
         assert_eq!((one.cpu_ns, two.cpu_ns), (Some(5), None));
     }

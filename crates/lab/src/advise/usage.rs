@@ -52,7 +52,7 @@ impl Usage {
 
     /// Of the same thread: a later one of its number is another.
     fn of(&self, tid: i32, thread: &Thread) -> Option<&Times> {
-        self.threads.get(&tid).filter(|its| its.0 == *thread).map(|its| &its.1)
+        self.threads.get(&tid).filter(|known| known.0 == *thread).map(|known| &known.1)
     }
 }
 

@@ -100,12 +100,12 @@ impl Gate {
             let decides = known.peek().is_some()
                 && known.all(|(limit, measured)| {
                     let figures =
-                        Figure::ALL.into_iter().filter(|figure| limit.figure.is_none_or(|its| its == *figure));
+                        Figure::ALL.into_iter().filter(|figure| limit.figure.is_none_or(|wanted| wanted == *figure));
                     let mut readings =
                         figures.map(|figure| measured.entries.first().map(|entry| entry.readings[figure as usize]));
                     let before = self.old.runs.first().map_or(0, |run| run.source.elapsed_ns) as f64;
                     readings.all(|reading| {
-                        reading.is_some_and(|its| decides(limit, its, before / time.as_nanos() as f64, level))
+                        reading.is_some_and(|read| decides(limit, read, before / time.as_nanos() as f64, level))
                     })
                 });
             decides.then_some(*time)

@@ -253,23 +253,23 @@ fn candidate<'a>(id: &str, what: &str, before: &Calibrated<'a>, after: &Calibrat
 /// The way that is shown to work: TN measured again before each batch, or TN as fitted. Early waits are no gain.
 fn compensation<'a>(all: &[Calibrated<'a>], plain: &Calibrated<'a>) -> Option<Candidate<'a>> {
     let works = |figure: Figure| {
-        let its = beside(all, plain.series, figure)?;
-        let proof = Proof::of(its.series)?;
-        (proof.judgement() == Judgement::Works).then_some((its, proof.early))
+        let after = beside(all, plain.series, figure)?;
+        let proof = Proof::of(after.series)?;
+        (proof.judgement() == Judgement::Works).then_some((after, proof.early))
     };
     let name = sanitize(&plain.subject);
-    let again = works(Figure::Remeasured).map(|its| (its, format!("{name} shortened by TN measured again")));
-    let ((its, early), what) =
+    let again = works(Figure::Remeasured).map(|after| (after, format!("{name} shortened by TN measured again")));
+    let ((after, early), what) =
         again.or_else(|| Some((works(Figure::Compensated)?, format!("{name} shortened by TN"))))?;
     let program = Some(format!("{} of the waits end early", spoken::share(early.value)));
-    Some(Candidate { price: Price { program, ..Price::default() }, ..candidate("compensation", &what, plain, &its)? })
+    Some(Candidate { price: Price { program, ..Price::default() }, ..candidate("compensation", &what, plain, &after)? })
 }
 
 fn sleeper<'a>(all: &[Calibrated<'a>], plain: &Calibrated<'a>) -> Option<Candidate<'a>> {
-    let its = beside(all, plain.series, Figure::CompensatedSleeper)?;
+    let after = beside(all, plain.series, Figure::CompensatedSleeper)?;
     let rust = Some("SleeperOptions::new().strategy(Strategy::Compensated).build()".to_owned());
     let what = "punctual::Sleeper, compensated";
-    Some(Candidate { code: Code { rust, ..Code::default() }, ..candidate("sleeper", what, plain, &its)? })
+    Some(Candidate { code: Code { rust, ..Code::default() }, ..candidate("sleeper", what, plain, &after)? })
 }
 
 // What a proof shows: the error of shortened waits, and whether the compensation works.

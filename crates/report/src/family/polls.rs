@@ -90,9 +90,13 @@ fn screen(settings: &[Setting<'_>], named: Vec<String>) -> Option<Table> {
     let table = Columns::new()
         .left("method", ALWAYS, |setting: &Setting<'_>| described(setting))
         .column(column("p50", "idle CPU"), |setting| units::known(setting.idle_ns()))
-        .column(column("p99", "idle CPU"), |setting| units::known(setting.idle.and_then(|its| its.summary.p99)))
+        .column(column("p99", "idle CPU"), |setting| {
+            units::known(setting.idle.and_then(|measured| measured.summary.p99))
+        })
         .column(column("p50", "busy CPU"), |setting| units::known(setting.busy_ns()))
-        .column(column("p99", "busy CPU"), |setting| units::known(setting.busy.and_then(|its| its.summary.p99)))
+        .column(column("p99", "busy CPU"), |setting| {
+            units::known(setting.busy.and_then(|measured| measured.summary.p99))
+        })
         .share("left to others", ALWAYS, Setting::left)
         .of(&sorted);
     (!sorted.is_empty()).then(|| table.ranked("p50", named))
@@ -104,13 +108,13 @@ fn screen(settings: &[Setting<'_>], named: Vec<String>) -> Option<Table> {
 /// program.
 fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<(String, String)> {
     let on = if load == Load::Idle { "an idle CPU" } else { "a busy CPU" };
-    let mut known: Vec<&Setting<'_>> = settings.iter().filter(|its| its.one_way(load).is_some()).collect();
-    known.sort_by_key(|its| its.one_way(load).and_then(|series| series.summary.p50));
+    let mut known: Vec<&Setting<'_>> = settings.iter().filter(|setting| setting.one_way(load).is_some()).collect();
+    known.sort_by_key(|setting| setting.one_way(load).and_then(|series| series.summary.p50));
     let (best, rest) = known.split_first().filter(|(_, rest)| !rest.is_empty())?;
     let effects = compared(run, load, best, rest);
     let of = |outcome: Outcome| {
-        let its = rest.iter().zip(&effects).filter(move |(_, effect)| effect.outcome == outcome);
-        its.map(|(setting, _)| *setting)
+        let those = rest.iter().zip(&effects).filter(move |(_, effect)| effect.outcome == outcome);
+        those.map(|(setting, _)| *setting)
     };
     if of(Outcome::NotTested).count() == rest.len() {
         let why = effects.iter().find_map(|effect| effect.why.as_deref()).unwrap_or("too few rounds");
@@ -125,7 +129,7 @@ fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<(String, 
     let take = equal.iter().rev().copied().max_by(|a, b| share(a).total_cmp(&share(b)))?;
     let p50 = |setting: &Setting<'_>| setting.one_way(load).and_then(|series| series.summary.p50).map(spoken::duration);
     let mut text = format!("On {on}: {}. A message takes {} at p50", described(take), p50(take)?);
-    if let Some(blocking) = known.iter().find(|its| its.subject == BLOCKING)
+    if let Some(blocking) = known.iter().find(|setting| setting.subject == BLOCKING)
         && compared(run, load, take, &[*blocking]).iter().any(|effect| effect.outcome == Outcome::Better)
     {
         text.push_str(&format!("; with {BLOCKING}, {}", p50(blocking)?));
@@ -134,11 +138,13 @@ fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<(String, 
         text.push_str(&format!(". A busy program gets {} of the CPU time of both", spoken::share(share)));
     }
     text.push('.');
-    let others: Vec<String> = equal.iter().filter(|its| !std::ptr::eq(**its, take)).map(|its| described(its)).collect();
+    let others: Vec<String> =
+        equal.iter().filter(|setting| !std::ptr::eq(**setting, take)).map(|setting| described(setting)).collect();
     if !others.is_empty() {
         text.push_str(&format!(" No difference shown from {}.", listed(&others, MOST)));
     }
-    let undecided = of(Outcome::NoDifference).filter(|its| !equal.iter().any(|known| std::ptr::eq(*known, *its)));
+    let undecided =
+        of(Outcome::NoDifference).filter(|setting| !equal.iter().any(|known| std::ptr::eq(*known, *setting)));
     let undecided: Vec<String> = undecided.map(described).collect();
     if !undecided.is_empty() {
         text.push_str(&format!(" Undecided against {}.", listed(&undecided, MOST)));
@@ -149,8 +155,10 @@ fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<(String, 
 /// What the one setting gains against each of the others at p50.
 fn compared(run: &Run, load: Load, one: &Setting<'_>, others: &[&Setting<'_>]) -> Vec<Effect> {
     let Some(after) = one.one_way(load) else { return Vec::new() };
-    let pairs: Vec<Pair<'_>> =
-        others.iter().filter_map(|its| Some(Pair { before: its.one_way(load)?, after, figure: Figure::P50 })).collect();
+    let pairs: Vec<Pair<'_>> = others
+        .iter()
+        .filter_map(|other| Some(Pair { before: other.one_way(load)?, after, figure: Figure::P50 }))
+        .collect();
     test(run, &pairs)
 }
 
@@ -274,11 +282,11 @@ fn under_the_first<'a>(series: &[Polled<'a>]) -> Vec<Setting<'a>> {
 impl<'a> Setting<'a> {
     /// The one-way latencies under a load.
     fn one_way(&self, load: Load) -> Option<&'a Series> {
-        let its = match load {
+        let measured = match load {
             Load::Idle => self.idle,
             Load::Busy => self.busy,
         };
-        Some(its?.series).filter(|series| series.summary.p50.is_some())
+        Some(measured?.series).filter(|series| series.summary.p50.is_some())
     }
 }
 
@@ -306,10 +314,11 @@ pub(in crate::family) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Ve
     for load in [Load::Idle, Load::Busy] {
         let mut chosen: Vec<&Setting<'a>> = Vec::new();
         for wanted in WANTED {
-            let enough = settings.iter().filter(|its| its.subject != BLOCKING && its.left() >= Some(wanted));
-            let least = enough.filter(|its| its.one_way(load).is_some());
-            let least = least.min_by_key(|its| its.one_way(load).and_then(|series| series.summary.p50));
-            let new = |its: &&Setting<'a>| !chosen.iter().any(|known| std::ptr::eq(*known, *its));
+            let enough =
+                settings.iter().filter(|setting| setting.subject != BLOCKING && setting.left() >= Some(wanted));
+            let least = enough.filter(|setting| setting.one_way(load).is_some());
+            let least = least.min_by_key(|setting| setting.one_way(load).and_then(|series| series.summary.p50));
+            let new = |setting: &&Setting<'a>| !chosen.iter().any(|known| std::ptr::eq(*known, *setting));
             chosen.extend(least.filter(new));
         }
         all.extend(chosen.into_iter().filter_map(|to| candidate(load, from, to)));

@@ -32,11 +32,11 @@ fn called(causes: &[Cause]) -> &'static str {
 
 /// What these causes took of a wake-up on average, in the call of which they took most. `None`: it is unknown.
 fn took(run: &Run, on: &[Cause]) -> Option<f64> {
-    let causes = run.causes.as_ref().filter(|its| its.source == CauseSource::Tracepoints)?;
+    let causes = run.causes.as_ref().filter(|causes| causes.source == CauseSource::Tracepoints)?;
     let calls = causes.calls.iter().filter(|call| call.late.count >= WAKE_UPS);
     let each = |call: &CallCauses| {
-        let its = call.causes.iter().filter(|one| on.contains(&one.cause)).map(|one| one.time.total_ns as f64);
-        its.sum::<f64>() / call.late.count as f64
+        let times = call.causes.iter().filter(|one| on.contains(&one.cause)).map(|one| one.time.total_ns as f64);
+        times.sum::<f64>() / call.late.count as f64
     };
     calls.map(each).max_by(f64::total_cmp)
 }

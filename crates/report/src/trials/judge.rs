@@ -67,10 +67,10 @@ fn cases(at: usize, trial: &Trial) -> Vec<(usize, &'static str)> {
 fn questions(quiet: &Quiet<'_>, case: &str) -> [Question; 2] {
     let of = KINDS.into_iter().find(|(name, _)| *name == case).map_or(KINDS[0].1, |(_, of)| of);
     let figures: [(Figure, Value, &str); 2] =
-        [(Figure::P50, |its| Some(its.p50_ns), "10"), (Figure::P99, |its| its.p99_ns, "100")];
+        [(Figure::P50, |spread| Some(spread.p50_ns), "10"), (Figure::P99, |spread| spread.p99_ns, "100")];
     figures.map(|(figure, value, needed)| {
         let one = |block: &TrialBlock| {
-            let spread = of(block).filter(|its| its.count >= WAKE_UPS)?;
+            let spread = of(block).filter(|spread| spread.count >= WAKE_UPS)?;
             value(&spread).map(|ns| ns as f64)
         };
         let all = quiet.pairs.iter();
@@ -106,7 +106,7 @@ pub(crate) fn advice(run: &Run) -> Vec<Advice> {
 /// How far two remedies are equal in every common case. Each was tested against the program without it.
 fn are_equal(one: &Judged<'_>, other: &Judged<'_>, gained_ns: i64) -> Option<Equality> {
     let common =
-        one.cases.iter().filter_map(|case| Some((case, other.cases.iter().find(|its| its.case == case.case)?)));
+        one.cases.iter().filter_map(|case| Some((case, other.cases.iter().find(|theirs| theirs.case == case.case)?)));
     let cases = common.map(|(a, b)| equality(&difference(&a.p50, &b.p50), &difference(&a.p99, &b.p99), gained_ns));
     cases.collect::<Option<Vec<_>>>()?.into_iter().reduce(Equality::and)
 }

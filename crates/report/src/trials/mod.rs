@@ -22,7 +22,7 @@ use crate::verdict::{Case, Standing, Verdict};
 /// All remedies; `None` where none was tried or refused.
 pub(crate) fn section(run: &Run) -> Option<Section> {
     let mut lines: Vec<String> = judged(run).iter().flat_map(|judged| tried(run, judged)).collect();
-    lines.extend(untried(run).into_iter().map(|its| format!("{}: not tried: {}", its.what, its.why)));
+    lines.extend(untried(run).into_iter().map(|refused| format!("{}: not tried: {}", refused.what, refused.why)));
     if lines.is_empty() {
         return None;
     }
@@ -34,8 +34,8 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 /// What is no advice, in a line for the first screen.
 pub(crate) fn summary(run: &Run, verdict: &Verdict) -> Vec<Block> {
     let names = |standing: Standing| -> Vec<String> {
-        let its = verdict.tried.iter().filter(|advice| advice.standing == standing && advice.experiment == "why");
-        its.map(|advice| advice.what.clone()).collect()
+        let advices = verdict.tried.iter().filter(|advice| advice.standing == standing && advice.experiment == "why");
+        advices.map(|advice| advice.what.clone()).collect()
     };
     let cut = cut(run);
     let said = [
@@ -110,12 +110,12 @@ fn pairs(judged: &Judged<'_>) -> String {
 fn figure(name: &str, effect: &Effect) -> String {
     match (effect.outcome, effect.better().map(|gain| (gain, "earlier")).or(effect.worse().map(|loss| (loss, "later"))))
     {
-        (_, Some((its, word))) => {
+        (_, Some((interval, word))) => {
             format!(
                 "{} {word} at {name} ({} to {})",
-                spoken::duration(its.ns),
-                spoken::duration(its.low_ns),
-                spoken::duration(its.high_ns)
+                spoken::duration(interval.ns),
+                spoken::duration(interval.low_ns),
+                spoken::duration(interval.high_ns)
             )
         }
         (Outcome::NotTested, _) => {

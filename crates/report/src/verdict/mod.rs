@@ -70,8 +70,8 @@ impl fmt::Display for Untried {
 }
 
 impl From<Untried> for String {
-    fn from(its: Untried) -> Self {
-        its.to_string()
+    fn from(reason: Untried) -> Self {
+        reason.to_string()
     }
 }
 

@@ -25,13 +25,15 @@ struct Shown<'a> {
 /// What the candidates of each experiment do: the advised ones first, the largest gain for its price first.
 pub(crate) fn tested(run: &Run, candidates: Vec<(&str, Vec<Candidate<'_>>)>) -> Vec<Advice> {
     let candidates = gathered(candidates);
-    let pairs: Vec<Pair<'_>> = candidates.iter().flat_map(|(_, its)| pairs(its)).collect();
-    let trials = candidates.iter().flat_map(|(_, its)| &its.trials);
+    let pairs: Vec<Pair<'_>> = candidates.iter().flat_map(|(_, candidate)| pairs(candidate)).collect();
+    let trials = candidates.iter().flat_map(|(_, candidate)| &candidate.trials);
     let questions: Vec<_> = trials.map(|trial| (Baseline::Series(trial.before), trial.after)).collect();
     let mut effects = test(run, &pairs).into_iter();
     let mut others = shares::test(&questions).into_iter();
-    let judged: Vec<(Advice, Shown<'_>)> =
-        candidates.into_iter().map(|(experiment, its)| judge(experiment, its, &mut effects, &mut others)).collect();
+    let judged: Vec<(Advice, Shown<'_>)> = candidates
+        .into_iter()
+        .map(|(experiment, candidate)| judge(experiment, candidate, &mut effects, &mut others))
+        .collect();
     let mut advice = grouped(
         judged,
         |(head, one), (_, other)| {
@@ -67,8 +69,8 @@ fn gathered<'a, 'e>(candidates: Vec<(&'e str, Vec<Candidate<'a>>)>) -> Vec<(&'e 
     let mut all: Vec<(&str, Candidate<'_>)> = Vec::new();
     for (experiment, candidates) in candidates {
         for candidate in candidates {
-            let same = |(its, known): &&mut (&str, Candidate<'_>)| {
-                *its == experiment && known.id == candidate.id && known.goal == candidate.goal
+            let same = |(name, known): &&mut (&str, Candidate<'_>)| {
+                *name == experiment && known.id == candidate.id && known.goal == candidate.goal
             };
             match all.iter_mut().find(same) {
                 Some((_, known)) => known.trials.extend(candidate.trials),
@@ -80,12 +82,12 @@ fn gathered<'a, 'e>(candidates: Vec<(&'e str, Vec<Candidate<'a>>)>) -> Vec<(&'e 
 }
 
 /// How long something takes, unless shares of the CPU are the goal.
-fn pairs<'a>(its: &Candidate<'a>) -> Vec<Pair<'a>> {
+fn pairs<'a>(candidate: &Candidate<'a>) -> Vec<Pair<'a>> {
     let of = |trial: &Trial<'a>| {
         let Trial { before, after, .. } = *trial;
         [Figure::P50, Figure::P99].map(|figure| Pair { before, after, figure })
     };
-    if its.goal == Goal::LetOthersRun { Vec::new() } else { its.trials.iter().flat_map(of).collect() }
+    if candidate.goal == Goal::LetOthersRun { Vec::new() } else { candidate.trials.iter().flat_map(of).collect() }
 }
 
 fn judge<'a>(
@@ -153,18 +155,18 @@ pub(crate) fn grouped<T>(
 ) -> Vec<Advice> {
     let mut heads: Vec<(Advice, T)> = Vec::new();
     judged.sort_by(|(a, _), (b, _)| price(a).total_cmp(&price(b)));
-    for its in judged {
+    for next in judged {
         let alike = |(at, head): (usize, &(Advice, T))| {
-            let advised = [&head.0, &its.0].iter().all(|advice| advice.standing == Standing::Advised);
-            let equality = (advised && head.0.goal == its.0.goal).then(|| equality(head, &its));
+            let advised = [&head.0, &next.0].iter().all(|advice| advice.standing == Standing::Advised);
+            let equality = (advised && head.0.goal == next.0.goal).then(|| equality(head, &next));
             Some((at, equality??))
         };
         match heads.iter().enumerate().find_map(alike) {
             Some((at, equality)) => {
-                let Advice { what, price, code, .. } = its.0;
+                let Advice { what, price, code, .. } = next.0;
                 heads[at].0.equal.push(Variant { what, price, code, equality });
             }
-            None => heads.push(its),
+            None => heads.push(next),
         }
     }
     heads.into_iter().map(|(advice, _)| advice).collect()
@@ -176,7 +178,7 @@ fn are_equal<'s>(run: &Run, (head, one): (&Advice, &'s Shown<'_>), other: &'s Sh
         return leave_equal_shares(head, one, other);
     }
     let both = |trial: &'s Trial<'_>| {
-        let same = other.trials.iter().find(|its| its.case == trial.case)?;
+        let same = other.trials.iter().find(|theirs| theirs.case == trial.case)?;
         Some([Figure::P50, Figure::P99].map(|figure| Pair { before: trial.after, after: same.after, figure }))
     };
     let pairs: Vec<Pair<'_>> = one.trials.iter().filter_map(both).flatten().collect();
@@ -202,7 +204,8 @@ pub(crate) fn equality(p50: &Effect, p99: &Effect, gained_ns: i64) -> Option<Equ
 
 /// The same for the shares of the CPU that others get.
 fn leave_equal_shares(head: &Advice, one: &Shown<'_>, other: &Shown<'_>) -> Option<Equality> {
-    let same = |trial: &Trial<'_>| other.trials.iter().find(|its| its.case == trial.case).map(|its| its.after);
+    let same =
+        |trial: &Trial<'_>| other.trials.iter().find(|theirs| theirs.case == trial.case).map(|theirs| theirs.after);
     let questions: Vec<_> =
         one.trials.iter().filter_map(|trial| Some((Baseline::Series(trial.after), same(trial)?))).collect();
     let gained = head.best().map_or(0.0, Case::share_gained);
@@ -228,9 +231,9 @@ fn score(advice: &Advice, figures: &[fn(&Case) -> &Effect]) -> f64 {
 /// 1: free. A tenth of a CPU, a privilege or another design counts as much as half of the gain.
 fn price(advice: &Advice) -> f64 {
     let cpu = advice.best().and_then(Case::cpu_shares).map_or(0.0, |[before, after]| (after - before).max(0.0));
-    let its = &advice.price;
-    let points = [&its.privilege, &its.others, &its.program].into_iter().flatten().count() as f64;
-    1.0 + 10.0 * cpu + 0.5 * points + if its.energy.is_some() { 1.0 } else { 0.0 }
+    let price = &advice.price;
+    let points = [&price.privilege, &price.others, &price.program].into_iter().flatten().count() as f64;
+    1.0 + 10.0 * cpu + 0.5 * points + if price.energy.is_some() { 1.0 } else { 0.0 }
 }
 
 /// Reconciles all that is advised.
@@ -262,7 +265,7 @@ pub(super) fn reconcile(all: &mut [Advice]) {
 
 /// Whether the second replaces what the first advises by what the first replaces, in a common case.
 fn is_reverse(one: &Advice, other: &Advice) -> bool {
-    let common = one.cases.iter().any(|case| other.cases.iter().any(|its| its.case == case.case));
+    let common = one.cases.iter().any(|case| other.cases.iter().any(|theirs| theirs.case == case.case));
     one.goal == other.goal && common && one.is_about(&other.instead_of) && other.is_about(&one.instead_of)
 }
 

@@ -187,7 +187,7 @@ impl Facts {
     pub(super) fn read(cpufreq: &Cpufreq, policy: &CpufreqPolicy, cpu: usize) -> Self {
         let concerned = |serves: &Serves| match (serves, policy.governor.as_deref()) {
             (Serves::Schedutil { policy: number }, Some("schedutil")) => *number == policy.number,
-            (Serves::Worker { cpu: its }, Some("ondemand" | "conservative")) => *its == cpu,
+            (Serves::Worker { cpu: worker_cpu }, Some("ondemand" | "conservative")) => *worker_cpu == cpu,
             _ => false,
         };
         let threads = cpufreq.governor_threads();

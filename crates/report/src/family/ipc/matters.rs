@@ -277,10 +277,10 @@ pub(super) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candida
 fn cases<'a>(series: &[Message<'a>]) -> Vec<Case<'a>> {
     let Some(first) = series.first() else { return Vec::new() };
     let as_found: Vec<Message<'a>> =
-        series.iter().copied().filter(|its| its.conditions == first.conditions && sleeps(its)).collect();
+        series.iter().copied().filter(|message| message.conditions == first.conditions && sleeps(message)).collect();
     let of = |contest: crate::family::ipc::traffic::Contest<'a>| {
-        let usual = contest.series.iter().copied().find(|its| its.subject == USUAL);
-        let others = contest.series.into_iter().filter(|its| its.subject != USUAL);
+        let usual = contest.series.iter().copied().find(|message| message.subject == USUAL);
+        let others = contest.series.into_iter().filter(|message| message.subject != USUAL);
         usual.map(|usual| others.map(move |other| Case { usual, other }).collect::<Vec<_>>()).unwrap_or_default()
     };
     let ping = contests(&as_found).into_iter().filter(|contest| contest.common.mode == Mode::PingPong);
@@ -315,7 +315,7 @@ fn of_place<'a>(run: &'a Run, place: Placement, cases: &[&(Case<'a>, Effect)]) -
 /// Whether no common size shows a difference at p50.
 fn equal<'a>(run: &Run, best: &[Case<'a>], other: &[Case<'a>]) -> bool {
     let both = |case: &Case<'a>| {
-        let same = other.iter().find(|its| its.other.parameters.size == case.other.parameters.size)?;
+        let same = other.iter().find(|theirs| theirs.other.parameters.size == case.other.parameters.size)?;
         Some(Pair { before: case.other.series, after: same.other.series, figure: Figure::P50 })
     };
     let pairs: Vec<Pair<'a>> = best.iter().filter_map(both).collect();

@@ -36,10 +36,12 @@ impl<'a> Field<'a> {
         let own = || messages.iter().copied().filter(|message| message.series.conditions == *conditions);
         let size = most_common(own())?;
         // What carries no more than a signal has a size of its own.
-        let sizes = |name: &str| distinct(own().filter(|its| naming_of(its) == name).map(|its| its.parameters.size));
-        let belongs = |its: &Message<'a>| its.parameters.size == size || sizes(&naming_of(its)).len() == 1;
+        let sizes = |name: &str| {
+            distinct(own().filter(|message| naming_of(message) == name).map(|message| message.parameters.size))
+        };
+        let belongs = |message: &Message<'a>| message.parameters.size == size || sizes(&naming_of(message)).len() == 1;
         let (saturated, mut latency): (Vec<_>, Vec<_>) =
-            own().filter(belongs).partition(|its| its.parameters.mode == Mode::Saturated);
+            own().filter(belongs).partition(|message| message.parameters.mode == Mode::Saturated);
         if let Some(first) = latency.first().map(|message| message.parameters) {
             latency.retain(|message| {
                 message.parameters.mode == first.mode && message.parameters.interval_ns == first.interval_ns
@@ -87,8 +89,8 @@ impl<'a> Field<'a> {
     fn won(&self, race: &Race<'_>, who: &str) -> Said {
         let parameters = race.best.parameters;
         let names = |outcome: Outcome| -> Vec<String> {
-            let its = race.others.iter().filter(|(_, effect)| effect.outcome == outcome);
-            its.map(|(message, _)| self.name(message)).collect()
+            let those = race.others.iter().filter(|(_, effect)| effect.outcome == outcome);
+            those.map(|(message, _)| self.name(message)).collect()
         };
         let word = if names(Outcome::Better).is_empty() { "Lowest p50" } else { "Quickest" };
         let (size, late) = (unbroken(&bytes(parameters.size)), spoken::duration(race.best.summary.p50.unwrap_or(0)));

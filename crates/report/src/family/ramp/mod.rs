@@ -96,7 +96,7 @@ fn screen(all: &[Judged<'_>]) -> Option<Table> {
         .ns("max", 50, |judgement| judgement.ramp.summary.max)
         .when(speeds_up, |columns| columns.ns("to full speed", 80, |judgement| judgement.to_full_speed_ns()))
         .of(&sorted);
-    let named = sorted.iter().filter(|its| its.shows_a_change()).map(|its| its.ramp.subject.clone()).collect();
+    let named = sorted.iter().filter(|claim| claim.shows_a_change()).map(|claim| claim.ramp.subject.clone()).collect();
     (!sorted.is_empty()).then(|| table.ranked("p50", named))
 }
 
@@ -290,7 +290,7 @@ fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
     };
     let one = |before: &'a Series| {
         let work_ns = before.experiment.ramp()?.parameters.work_ns;
-        let after = first().find(|its| its.subject == PERFORMANCE && is_same_work(its, before))?;
+        let after = first().find(|loops| loops.subject == PERFORMANCE && is_same_work(loops, before))?;
         let remedy = Remedy::for_value(&Value::Governor(PERFORMANCE.to_owned()));
         Some(Candidate {
             id: "governor performance".to_owned(),

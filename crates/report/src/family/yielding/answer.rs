@@ -44,7 +44,7 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) ->
         .into_iter()
         .chain(soonest.into_iter().flatten())
         .chain(habits)
-        .map(|its| its.name().to_owned())
+        .map(|figure| figure.name().to_owned())
         .collect();
     sentences.extend(alone(&contest));
     let table = table(&contest.figures, |figure| contest.alone(figure).copied()).ranked("left to others", named);
@@ -67,7 +67,8 @@ fn of_situations(situations: &[(Situation, Vec<Figure<'_>>)]) -> Option<Table> {
     let (_, figures) = situations.last()?;
     let (first, all) = situations.first()?;
     let alone = |figure: &Figure<'_>| {
-        let same = |its: &&Figure<'_>| its.name() == figure.name() && its.calls.conditions == figure.calls.conditions;
+        let same =
+            |other: &&Figure<'_>| other.name() == figure.name() && other.calls.conditions == figure.calls.conditions;
         all.iter().filter(|_| first.competitors == 0).find(same).copied()
     };
     Some(table(figures, alone).ranked("left to others", Vec::new()))
@@ -79,7 +80,7 @@ fn table<'a>(figures: &[Figure<'a>], alone: impl Fn(&Figure<'a>) -> Option<Figur
     let share =
         |figure: &Figure<'_>| if figure.lets_others_run() { figure.left_to_others().unwrap_or(0.0) } else { -1.0 };
     let cost =
-        |figure: &Figure<'a>| alone(figure).and_then(|its| its.cost_ns()).or(figure.cost_ns()).unwrap_or(f64::MAX);
+        |figure: &Figure<'a>| alone(figure).and_then(|other| other.cost_ns()).or(figure.cost_ns()).unwrap_or(f64::MAX);
     sorted.sort_by(|a, b| share(b).total_cmp(&share(a)).then(cost(a).total_cmp(&cost(b))));
     let one_set = figures.iter().all(|figure| figure.calls.conditions == figures[0].calls.conditions);
     let any_alone = figures.iter().any(|figure| alone(figure).is_some());
