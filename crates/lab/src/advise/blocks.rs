@@ -72,12 +72,12 @@ impl Blocks {
 impl Block {
     fn close(&mut self) {
         for (values, spread) in self.late_ns.iter_mut().zip(&mut self.spreads) {
-            *spread = spread.take().or_else(|| of(std::mem::take(values)));
+            *spread = spread.take().or_else(|| spread_among(std::mem::take(values)));
         }
     }
 }
 
-fn of(mut values: Vec<u64>) -> Option<Spread> {
+fn spread_among(mut values: Vec<u64>) -> Option<Spread> {
     values.sort_unstable();
     let count = values.len();
     // The smallest value that this share of them does not exceed.
@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn percentiles_are_ranks_and_need_their_number() {
-        let spread = of((1..=100).rev().collect()).unwrap();
+        let spread = spread_among((1..=100).rev().collect()).unwrap();
         assert_eq!((spread.p50_ns, spread.p99_ns, spread.max_ns), (50, Some(99), 100));
-        assert_eq!(of((1..=99).collect()).unwrap().p99_ns, None);
-        assert_eq!(of(Vec::new()), None);
+        assert_eq!(spread_among((1..=99).collect()).unwrap().p99_ns, None);
+        assert_eq!(spread_among(Vec::new()), None);
     }
 
     #[test]

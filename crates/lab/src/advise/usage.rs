@@ -30,8 +30,9 @@ impl Usage {
     /// Since an earlier moment.
     pub(super) fn since(&self, before: &Self) -> Spent {
         let sum = |of: fn(&Times) -> u64| {
-            let one =
-                |(tid, now): (&i32, &(Thread, Times))| of(&now.1).saturating_sub(before.of(*tid, &now.0).map_or(0, of));
+            let one = |(tid, now): (&i32, &(Thread, Times))| {
+                of(&now.1).saturating_sub(before.times(*tid, &now.0).map_or(0, of))
+            };
             (!self.threads.is_empty()).then(|| self.threads.iter().map(one).sum())
         };
         Spent {
@@ -44,14 +45,14 @@ impl Usage {
     /// The share of a CPU of each thread that lived at both moments, which are this far apart.
     pub(super) fn shares(&self, before: &Self, ns: u64) -> HashMap<i32, f64> {
         let one = |(tid, now): (&i32, &(Thread, Times))| {
-            let then = before.of(*tid, &now.0)?;
+            let then = before.times(*tid, &now.0)?;
             Some((*tid, now.1.cpu_ns.saturating_sub(then.cpu_ns) as f64 / ns.max(1) as f64))
         };
         self.threads.iter().filter_map(one).collect()
     }
 
     /// Of the same thread: a later one of its number is another.
-    fn of(&self, tid: i32, thread: &Thread) -> Option<&Times> {
+    fn times(&self, tid: i32, thread: &Thread) -> Option<&Times> {
         self.threads.get(&tid).filter(|known| known.0 == *thread).map(|known| &known.1)
     }
 }

@@ -180,7 +180,7 @@ impl Row<'_> {
             part: self.key.0,
             cause: self.key.1,
             culprit: shift.filter(|_| shown).and_then(|shift| self.culprit(shift.by)),
-            verdict: Verdict::of(shift, shown),
+            verdict: Verdict::judged(shift, shown),
             old_ns: self.pair.mean(self.pair.old, of),
             new_ns: self.pair.mean(self.pair.new, of),
             by_ns: shift.map(range),

@@ -64,7 +64,7 @@ impl Document {
         sections.extend((!missing.is_empty()).then(|| folded("Not comparable", Block::said(missing))));
         sections.push(folded("What changed around it", changes(comparison)));
         sections.push(folded("Runs", runs(comparison)));
-        let chapters = sections.into_iter().map(Chapter::of).collect();
+        let chapters = sections.into_iter().map(Chapter::from_section).collect();
         Self { title: "punctual compare".to_owned(), lead: vec![lead], chapters, ..Self::default() }
     }
 }

@@ -114,7 +114,7 @@ pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
         let shift = outcome.as_ref().ok();
         FigureComparison {
             figure,
-            verdict: Verdict::of(shift, shown),
+            verdict: Verdict::judged(shift, shown),
             why: outcome.as_ref().err().cloned(),
             difference: shift.map(|shift| told(shift, compared)),
         }
@@ -144,7 +144,7 @@ pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
         in_turns: pairs.is_some(),
         causes: causes::compared(old, new, pairs.as_deref()),
         compared,
-        names: Names::of(&series),
+        names: Names::from_series(&series),
         series,
         unmatched: matched.unmatched,
         machine: changes::of_machine(old, new),

@@ -49,7 +49,7 @@ pub(crate) struct Names(BTreeMap<String, Shared>);
 
 impl Names {
     /// From all series.
-    pub(super) fn of(series: &[SeriesComparison]) -> Self {
+    pub(super) fn from_series(series: &[SeriesComparison]) -> Self {
         let mut all: BTreeMap<String, Shared> = BTreeMap::new();
         for series in series {
             let first = || Shared { parameters: series.parameters.clone(), ..Shared::default() };

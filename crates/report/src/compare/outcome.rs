@@ -25,7 +25,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// Of a difference, and whether it is shown; `None`: not tested.
-    pub(super) fn of(shift: Option<&Shift>, shown: bool) -> Self {
+    pub(super) fn judged(shift: Option<&Shift>, shown: bool) -> Self {
         match shift {
             None => Self::NotComparable,
             Some(shift) if shown && shift.by > 0.0 => Self::Worse,

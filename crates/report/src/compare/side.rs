@@ -133,7 +133,7 @@ impl Side {
             }
             self.runs.push(RunFacts { name: name.to_owned(), source });
         }
-        self.causes.extend(Recorded::of(first, run));
+        self.causes.extend(Recorded::from_run(first, run));
         let mut seen = BTreeSet::new();
         for (series, identity) in run.series.iter().zip(identities(run)) {
             if series.unit != "ns" {
@@ -421,11 +421,11 @@ pub(super) struct Recorded {
 
 impl Recorded {
     /// `None`: the run has none.
-    pub(super) fn of(number: usize, run: &Run) -> Option<Self> {
+    pub(super) fn from_run(number: usize, run: &Run) -> Option<Self> {
         let causes = run.causes.as_ref().filter(|causes| causes.source == CauseSource::Tracepoints)?;
         let of = |call: &CallCauses| {
             let key = Call { nominal_ns: call.nominal_ns, thread: call.thread.clone(), name: call.call.clone() };
-            (key, Blamed::of(call))
+            (key, Blamed::from_call(call))
         };
         let calls = causes.calls.iter().filter(|call| call.late.count > 0).map(of).collect();
         let unseen = causes.missing.iter().map(|missing| missing.what.clone()).collect();
@@ -434,7 +434,7 @@ impl Recorded {
 }
 
 impl Blamed {
-    fn of(call: &CallCauses) -> Self {
+    fn from_call(call: &CallCauses) -> Self {
         let count = call.late.count as f64;
         let mut blamed = Self {
             late_ns: call.late.total_ns as f64 / count,

@@ -50,7 +50,7 @@ pub struct Chapter {
 impl Chapter {
     /// A chapter of one section, whose heading is its title.
     #[must_use]
-    pub fn of(section: Section) -> Self {
+    pub fn from_section(section: Section) -> Self {
         Self { title: section.heading.clone(), sections: vec![section] }
     }
 }

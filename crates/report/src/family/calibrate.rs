@@ -153,7 +153,7 @@ fn works(all: &[Calibrated<'_>], first: &Series) -> Vec<String> {
         let series = beside(all, first, figure)?;
         let asked = series.parameters.asked_ns?;
         let lead = format!("Waits of {} shortened by {how}", spoken::exact(asked));
-        let Some(proof) = Proof::of(series.series) else {
+        let Some(proof) = Proof::from_series(series.series) else {
             return Some(format!("{lead}: not tested, too few rounds."));
         };
         let slept = series.metrics.shortened_by_ns.map(|by| unbroken(&units::about(asked as f64 - by)));
@@ -232,7 +232,7 @@ pub(in crate::family) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> 
     }));
     let asked = first.parameters.asked_ns.unwrap_or_default();
     let rows: Vec<&'a Series> = plain.iter().map(|s| s.series).collect();
-    all.extend(conditions(&Figures::of(run, asked, &rows)));
+    all.extend(conditions(&Figures::new(run, asked, &rows)));
     all
 }
 
@@ -254,7 +254,7 @@ fn candidate<'a>(id: &str, what: &str, before: &Calibrated<'a>, after: &Calibrat
 fn compensation<'a>(all: &[Calibrated<'a>], plain: &Calibrated<'a>) -> Option<Candidate<'a>> {
     let works = |figure: Figure| {
         let after = beside(all, plain.series, figure)?;
-        let proof = Proof::of(after.series)?;
+        let proof = Proof::from_series(after.series)?;
         (proof.judgement() == Judgement::Works).then_some((after, proof.early))
     };
     let name = sanitize(&plain.subject);
@@ -317,7 +317,7 @@ const LEFT: f64 = 0.1;
 
 impl Proof {
     /// `None`: fewer rounds than a test takes.
-    pub(in crate::family) fn of(series: &Series) -> Option<Self> {
+    pub(in crate::family) fn from_series(series: &Series) -> Option<Self> {
         let mean = mean_error(series)?;
         let median = Mean::of_rounds(series, |round| round.summary.p50.map(|ns| ns as f64))?;
         let shortened_by = series.experiment.calibrate()?.metrics.shortened_by_ns?;

@@ -101,7 +101,7 @@ pub(crate) struct Figures<'a> {
 
 impl<'a> Figures<'a> {
     /// The figures of `series`, all of them of one asked duration.
-    pub(crate) fn of(run: &'a Run, asked_ns: i64, series: &[&'a Series]) -> Self {
+    pub(crate) fn new(run: &'a Run, asked_ns: i64, series: &[&'a Series]) -> Self {
         let rows: Vec<Figure<'a>> = series.iter().map(|series| figure(run, series)).collect();
         let many_conditions = rows.iter().any(|row| row.conditions != rows[0].conditions);
         let usual = usual(&rows.iter().map(|row| row.conditions.as_str()).collect::<Vec<_>>());

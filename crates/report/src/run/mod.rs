@@ -34,7 +34,7 @@ impl Document {
 }
 
 fn document(run: &Run, illustrated: bool) -> Document {
-    let gate = Gate::of(run);
+    let gate = Gate::from_run(run);
     let run = &legible(run);
     let mut lead = vec![machine::machine(run)];
     lead.extend(merged::sections(run));
@@ -44,15 +44,15 @@ fn document(run: &Run, illustrated: bool) -> Document {
     }
     let (verdict, mut answers) = screen::answered(run, gate);
     let mut chapters = Vec::new();
-    chapters.extend(limits(&verdict).map(Chapter::of));
-    chapters.extend(screen::advice_in_full(&verdict).map(Chapter::of));
+    chapters.extend(limits(&verdict).map(Chapter::from_section));
+    chapters.extend(screen::advice_in_full(&verdict).map(Chapter::from_section));
     let experiments = family::experiments(run);
     let why =
         causes::sections(run, illustrated).map(|sections| trials::section(run).into_iter().chain(sections).collect());
     let why = why.map(|sections| Chapter { title: "Why late".to_owned(), sections });
     let (first, later) = if causes::asked(run) { (why, None) } else { (None, why) };
     chapters.extend(first);
-    chapters.extend(paths::section(run).map(Chapter::of));
+    chapters.extend(paths::section(run).map(Chapter::from_section));
     if experiments.is_empty() && run.causes.is_none() && run.paths.is_empty() {
         let nothing = Section::default().with(Block::Paragraph("Nothing was measured.".to_owned()));
         chapters.push(Chapter { title: "Figures".to_owned(), sections: vec![nothing] });
@@ -76,7 +76,7 @@ fn document(run: &Run, illustrated: bool) -> Document {
         chapters.push(Chapter { title: (*experiment).to_owned(), sections });
     }
     chapters.extend(later);
-    chapters.extend(machine::not_measured(run).map(Chapter::of));
+    chapters.extend(machine::not_measured(run).map(Chapter::from_section));
     let mut closing = vec![machine::disturbance(run)];
     closing.extend(notices(run));
     chapters.push(Chapter { title: "Disturbance and notices".to_owned(), sections: closing });

@@ -140,7 +140,7 @@ impl Verdict {
     /// The verdict on a run.
     #[must_use]
     pub fn of(run: &Run) -> Self {
-        answered(&legible(run), Gate::of(run)).0
+        answered(&legible(run), Gate::from_run(run)).0
     }
 }
 
@@ -159,7 +159,7 @@ pub(super) fn answered(run: &Run, gate: Option<Gate>) -> (Verdict, Vec<Answer>) 
             (family::named(name).answer)(run, series, &own)
         })
         .collect();
-    let trust = Trust::of(run, &all);
+    let trust = Trust::judged(run, &all);
     let (advice, tried) = all.into_iter().partition(|advice| advice.standing == Standing::Advised);
     let answer = answer(run, answers.iter().flat_map(|answer| answer.sentences.iter().cloned()).collect());
     let verdict = Verdict { gate, answer, trust, advice, tried, untried: untried(run) };
@@ -185,7 +185,7 @@ fn answer(run: &Run, mut sentences: Vec<String>) -> Vec<String> {
 fn untried(run: &Run) -> Vec<Untried> {
     let said = |notice: &Notice| {
         let Notice::ConditionsSkipped { conditions, refusal } = notice else { return None };
-        Some(Untried::of(
+        Some(Untried::new(
             naming::phrase(conditions),
             &sanitize(&refusal.why),
             Some(&sanitize(&refusal.remedy.to_string())),
@@ -195,7 +195,7 @@ fn untried(run: &Run) -> Vec<Untried> {
         // Older files have the reason alone.
         let what = Some(sanitize(&refused.what)).filter(|what| !what.is_empty());
         let what = what.unwrap_or_else(|| "causes of late wake-ups".to_owned());
-        Untried::of(what, &sanitize(&refused.why), refused.remedy.as_deref().map(sanitize).as_deref())
+        Untried::new(what, &sanitize(&refused.why), refused.remedy.as_deref().map(sanitize).as_deref())
     });
     let mut said: Vec<Untried> =
         run.notices.iter().filter_map(said).chain(causes).chain(trials::untried(run)).collect();

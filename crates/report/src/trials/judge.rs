@@ -175,9 +175,9 @@ pub(crate) fn untried(run: &Run) -> Vec<Untried> {
         let what = sanitize(&trial.remedy);
         match &trial.refused {
             Some(TrialRefused { why, remedy }) => {
-                Untried::of(what, &sanitize(why), remedy.as_deref().map(sanitize).as_deref())
+                Untried::new(what, &sanitize(why), remedy.as_deref().map(sanitize).as_deref())
             }
-            None => Untried::of(what, "There was no time for it.", None),
+            None => Untried::new(what, "There was no time for it.", None),
         }
     };
     trials(run).filter(|trial| trial.pairs.is_empty()).map(said).collect()
@@ -209,10 +209,10 @@ impl<'a> Quiet<'a> {
     /// Of all trials of a program: without a remedy, their blocks are alike.
     pub(super) fn of_all(trials: &[&'a Trial]) -> Vec<Self> {
         let off = usual(trials.iter().flat_map(|trial| &trial.pairs).take(MOST).map(|pair| &pair.off));
-        trials.iter().map(|trial| Self::of(trial, off)).collect()
+        trials.iter().map(|trial| Self::new(trial, off)).collect()
     }
 
-    fn of(trial: &'a Trial, off: f64) -> Self {
+    fn new(trial: &'a Trial, off: f64) -> Self {
         let all: Vec<&TrialPair> = trial.pairs.iter().take(MOST).collect();
         // A remedy may let its threads wait longer.
         let on = usual(all.iter().map(|pair| &pair.on)).max(off);

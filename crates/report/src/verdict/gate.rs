@@ -65,7 +65,7 @@ impl Gate {
 
     /// The verdict on a run; `None` where it has no limits.
     #[must_use]
-    pub fn of(run: &Run) -> Option<Self> {
+    pub fn from_run(run: &Run) -> Option<Self> {
         (!run.limits.is_empty()).then(|| {
             let judgement = evaluate(run);
             Self::new(&judgement, &phrases(&judgement, run))

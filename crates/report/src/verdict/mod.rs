@@ -56,7 +56,7 @@ pub struct Untried {
 
 impl Untried {
     /// With the remedy, where one is known.
-    pub(crate) fn of(what: String, why: &str, remedy: Option<&str>) -> Self {
+    pub(crate) fn new(what: String, why: &str, remedy: Option<&str>) -> Self {
         let needs = remedy.map(sentence).filter(|needs| !needs.is_empty());
         let needs = needs.map_or(String::new(), |needs| format!(" To allow it: {needs}"));
         Self { what, why: sentence(why) + &needs }

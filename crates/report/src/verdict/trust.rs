@@ -50,7 +50,7 @@ pub(crate) fn is_busy(run: &Run) -> bool {
 impl Trust {
     /// What decides it: who else was busy, how far the rounds differ, how many there are, and what the tests can show.
     #[must_use]
-    pub(crate) fn of(run: &Run, tested: &[Advice]) -> Self {
+    pub(crate) fn judged(run: &Run, tested: &[Advice]) -> Self {
         let mut trust = Self { level: Level::Good, ..Self::default() };
         trust.disturbed(run);
         trust.precise(run);
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_never_good() {
-        let trust = Trust::of(&run("[]", "[]"), &[]);
+        let trust = Trust::judged(&run("[]", "[]"), &[]);
         assert_eq!(trust.level, Level::Unknown, "{trust:?}");
         let [disturbance, rounds] = &trust.why[..] else { panic!("{trust:?}") };
         assert!(disturbance.contains("unknown") && rounds.contains("unknown"), "{trust:?}");
@@ -277,7 +277,7 @@ mod tests {
         let cc1 = r#"[{"name": "cc1\u001b[2J", "pid": 123, "cpu_share": 0.43}, {"name": "make", "pid": 9, "cpu_share": 0.08}]"#;
         let busy = r#"[{"code": "busy-machine", "share": 0.56}]"#;
         let said = |notices: &str, busiest: &str| {
-            Trust::of(&run(notices, busiest), &[]).beside.join(" ").replace('\u{a0}', " ")
+            Trust::judged(&run(notices, busiest), &[]).beside.join(" ").replace('\u{a0}', " ")
         };
         assert_eq!(
             said(busy, cc1),

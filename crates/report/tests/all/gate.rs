@@ -23,7 +23,7 @@ fn with(limits: Vec<Limit>) -> Run {
 }
 
 fn outcome(run: &Run) -> Outcome {
-    Gate::of(run).expect("limits").outcome
+    Gate::from_run(run).expect("limits").outcome
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_figure_equal_to_its_limit_keeps_it_and_nothing_judged_is_no_pass() {
     assert_eq!(outcome(&exact), Outcome::Pass);
     assert_eq!(outcome(&with(vec![limit(Key::Max, Some("spin_counter"), most - 1)])), Outcome::Fail);
     assert_eq!(outcome(&Run { series: Vec::new(), ..exact.clone() }), Outcome::Undecided);
-    assert_eq!(Gate::of(&Run { limits: Vec::new(), ..exact }), None);
+    assert_eq!(Gate::from_run(&Run { limits: Vec::new(), ..exact }), None);
 }
 
 /// A fixed piece of work takes its time; it is not late.
@@ -98,7 +98,7 @@ fn the_verdict_comes_first_in_every_form() {
 
 #[test]
 fn the_verdict_in_words() {
-    let said = |limits: Vec<Limit>| Gate::of(&with(limits)).expect("limits").sentence;
+    let said = |limits: Vec<Limit>| Gate::from_run(&with(limits)).expect("limits").sentence;
     assert_snapshot!(
         [
             said(vec![limit(Key::P50, None, 1_000_000)]),

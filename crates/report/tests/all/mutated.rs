@@ -215,7 +215,7 @@ fn use_run(run: &Run, used: Use) {
         Use::Judged => {
             let limit = |(figure, above_ns)| Limit { figure, subject: Some("*".to_owned()), above_ns };
             let limits = [(Key::P50, 1), (Key::P99, 200_000), (Key::Max, 1_000_000_000)].map(limit).into();
-            drop(Gate::of(&Run { limits, ..run.clone() }));
+            drop(Gate::from_run(&Run { limits, ..run.clone() }));
         }
     }
 }

@@ -123,7 +123,7 @@ fn paired<'a>(run: &Run, dimension: Dimension, series: &[Message<'a>]) -> Vec<(D
         series.iter().filter_map(|message| Some((*message, position(run, dimension, message)?))).collect();
     let refs: Vec<&(Message<'a>, (u64, String))> = placed.iter().collect();
     let mut pairs = Vec::new();
-    for (_, group) in grouped(&refs, |(message, _)| Rest::of(run, dimension, message)) {
+    for (_, group) in grouped(&refs, |(message, _)| Rest::new(run, dimension, message)) {
         let mut sides: Vec<Side<'a>> = group
             .into_iter()
             .map(|(message, (order, name))| Side { message: *message, name: name.clone(), order: *order })
@@ -199,7 +199,7 @@ struct Rest<'a> {
 }
 
 impl<'a> Rest<'a> {
-    fn of(run: &Run, dimension: Dimension, message: &Message<'a>) -> Self {
+    fn new(run: &Run, dimension: Dimension, message: &Message<'a>) -> Self {
         let parameters = message.parameters;
         let unless = |own: Dimension| dimension != own;
         Self {

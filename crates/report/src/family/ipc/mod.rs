@@ -32,7 +32,7 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let (mapped, listed): (Vec<_>, Vec<_>) = series.iter().copied().partition(on_a_map);
     let mut groups: BTreeMap<Traffic, Vec<Message<'_>>> = BTreeMap::new();
     for series in &listed {
-        groups.entry(Traffic::of(series.parameters)).or_default().push(*series);
+        groups.entry(Traffic::from_parameters(series.parameters)).or_default().push(*series);
     }
     let mut sections: Vec<Section> = groups.iter().map(|(traffic, rows)| table(traffic, rows)).collect();
     if let Some(last) = sections.last_mut() {
@@ -215,7 +215,7 @@ fn map(pairs: &[Message<'_>]) -> Section {
         first.subject.clone(),
         bytes(first.parameters.size),
         first.parameters.receive,
-        Traffic::of(first.parameters).mode_in_words(),
+        Traffic::from_parameters(first.parameters).mode_in_words(),
         under(&first.conditions),
     );
     let square = |series: &Message<'_>| {

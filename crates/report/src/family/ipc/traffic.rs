@@ -36,7 +36,7 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    pub(super) fn of(parameters: &Parameters) -> Self {
+    pub(super) fn from_parameters(parameters: &Parameters) -> Self {
         let Parameters { mode, interval_ns, place, .. } = *parameters;
         Self { mode, interval_ns, pair: pair(parameters), place }
     }

@@ -194,18 +194,18 @@ const ABSOLUTE: &[&str] = &["clock_nanosleep_abs"];
 const LATE: &str = "late wake-ups";
 
 impl Change {
-    const fn of(to: &'static str, what: &'static str) -> Self {
+    const fn to(to: &'static str, what: &'static str) -> Self {
         Self { to, from: ABSOLUTE, cause: LATE, what, program: None, others: None }
     }
 }
 
 const CHANGES: [Change; 6] = [
-    Change { from: RELATIVE, cause: "relative sleeps", ..Change::of("clock_nanosleep_abs", "an absolute deadline") },
-    Change::of("hybrid", "punctual::Pacer"),
-    Change { program: Some("events leave in batches"), ..Change::of("hybrid_batch", "punctual::Pacer in batches") },
-    Change::of("spin", "spinning"),
-    Change { others: Some("the queueing discipline fq"), ..Change::of("so_max_pacing_rate", "SO_MAX_PACING_RATE") },
-    Change { others: Some("the queueing discipline fq or etf"), ..Change::of("so_txtime", "SO_TXTIME") },
+    Change { from: RELATIVE, cause: "relative sleeps", ..Change::to("clock_nanosleep_abs", "an absolute deadline") },
+    Change::to("hybrid", "punctual::Pacer"),
+    Change { program: Some("events leave in batches"), ..Change::to("hybrid_batch", "punctual::Pacer in batches") },
+    Change::to("spin", "spinning"),
+    Change { others: Some("the queueing discipline fq"), ..Change::to("so_max_pacing_rate", "SO_MAX_PACING_RATE") },
+    Change { others: Some("the queueing discipline fq or etf"), ..Change::to("so_txtime", "SO_TXTIME") },
 ];
 
 /// Those of all rates.
@@ -222,7 +222,7 @@ fn of_rate<'a>(run: &'a Run, rows: &[Paced<'a>]) -> Vec<Candidate<'a>> {
     let rate = first.parameters.rate_per_second;
     let mut all: Vec<Candidate<'a>> = CHANGES.iter().filter_map(|change| candidate(rows, change)).collect();
     let series: Vec<&'a Series> = rows.iter().map(|s| s.series).collect();
-    all.extend(conditions(&Figures::of(run, (1e9 / rate).round() as i64, &series)));
+    all.extend(conditions(&Figures::new(run, (1e9 / rate).round() as i64, &series)));
     for candidate in &mut all {
         candidate.goal = Goal::SendEvenly;
         for trial in &mut candidate.trials {

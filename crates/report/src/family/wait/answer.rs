@@ -28,7 +28,7 @@ const NAMES: usize = 3;
 pub(in crate::family) fn answer(run: &Run, series: &[&Series], own: &[&Advice]) -> Answer {
     let plain = interrupted::undisturbed(series);
     let all: Vec<Figures<'_>> =
-        by_asked(&plain).into_iter().map(|(asked, series)| Figures::of(run, asked, &series)).collect();
+        by_asked(&plain).into_iter().map(|(asked, series)| Figures::new(run, asked, &series)).collect();
     let Some(first) = all.first() else {
         let signalled = interrupted::answer(run, series);
         return signalled.map_or_else(Answer::default, |(sentences, table)| Answer {

@@ -264,7 +264,7 @@ const SLACK: &str = "timer slack";
 /// Those of all durations.
 pub(in crate::family) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
     let of = |(asked, series): (i64, Vec<&'a Series>)| {
-        let figures = Figures::of(run, asked, &series);
+        let figures = Figures::new(run, asked, &series);
         let mut all = conditions(&figures);
         all.extend(timer(&figures));
         all.extend(absolute(&figures));

@@ -21,7 +21,7 @@ const MOST: usize = 3;
 pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let situations = situations(&measured(series, Experiment::yields));
     let is_all = series.len() == run.series.len();
-    let Some(contest) = Contest::of(&situations) else {
+    let Some(contest) = Contest::from_situations(&situations) else {
         let said = situations.last().filter(|_| is_all).map(|(situation, figures)| {
             let all: Vec<&Figure<'_>> = figures.iter().collect();
             // The list of all costs is the table.
@@ -231,7 +231,9 @@ fn back_soon<'a>(run: &Run, contest: &Contest<'a>) -> Option<(String, Vec<Figure
 // Calls to use instead of the customary ones: to let others run, and to be back soon.
 
 pub(in crate::family) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
-    let Some(contest) = Contest::of(&situations(&measured(series, Experiment::yields))) else { return Vec::new() };
+    let Some(contest) = Contest::from_situations(&situations(&measured(series, Experiment::yields))) else {
+        return Vec::new();
+    };
     let mut all = to_let_others_run(&contest);
     all.extend(to_be_back_soon(&contest));
     all

@@ -26,7 +26,7 @@ pub(super) struct Situation {
 }
 
 impl Situation {
-    pub(super) fn of(parameters: &Parameters) -> Self {
+    pub(super) fn from_parameters(parameters: &Parameters) -> Self {
         Self {
             competitors: parameters.competitors,
             policy: parameters.competitor_policy.clone().filter(|policy| policy != AS_FOUND),
@@ -111,7 +111,7 @@ pub(super) fn situations<'a>(series: &[Yield<'a>]) -> Vec<(Situation, Vec<Figure
     };
     let calls = series.iter().filter(|s| s.quantity == Quantity::CallCost);
     let figures: Vec<Figure<'a>> = calls.map(|calls| figure(*calls)).collect();
-    let mut situations = grouped(&figures, |figure| Situation::of(figure.calls.parameters));
+    let mut situations = grouped(&figures, |figure| Situation::from_parameters(figure.calls.parameters));
     situations.sort_by(|a, b| a.0.cmp(&b.0));
     situations
 }
@@ -132,7 +132,7 @@ pub(super) struct Contest<'a> {
 
 impl<'a> Contest<'a> {
     /// The contest with the fewest competitors, under the first set of conditions that has one.
-    pub(super) fn of(situations: &[(Situation, Vec<Figure<'a>>)]) -> Option<Self> {
+    pub(super) fn from_situations(situations: &[(Situation, Vec<Figure<'a>>)]) -> Option<Self> {
         let even = |situation: &Situation| {
             situation.competitors > 0 && situation.policy.is_none() && situation.rank == Some(Rank::Same)
         };
