@@ -21,4 +21,4 @@ mod rule;
 mod waits;
 
 pub use rule::{BadRule, MOST_RULES, Place, Rule, Scheduling, Why, matches, rules, words};
-pub use waits::{BadWord, Settings, Waits, Zero, poll_first, precise_sleep};
+pub use waits::{BadValue, BadWord, Settings, Waits, Zero, poll_first, precise_sleep};

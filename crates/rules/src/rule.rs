@@ -6,7 +6,7 @@ use std::time::Duration;
 use punctual::conditions::{Condition, Conditions};
 use punctual::{CpuSet, Policy};
 
-use crate::waits::{BadWord, WORDS, Waits};
+use crate::waits::{BadValue, BadWord, WORDS, Waits};
 
 /// Whether the whole name is as the pattern says. It neither allocates nor recurses.
 #[must_use]
@@ -107,21 +107,22 @@ impl Scheduling {
     /// Adds what a word says. False if it is of something else.
     fn add(&mut self, word: &str) -> Result<bool, BadWord> {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
-        let bad = |expected| BadWord::Value(word.to_owned(), expected);
+        let bad = |why| BadWord::Value(word.to_owned(), why);
         let Some(condition) = OF_THREADS.into_iter().find(|condition| condition.name() == name) else {
             return Ok(false);
         };
         if self.conditions().value(condition).is_some() {
             return Err(BadWord::Twice(name.to_owned()));
         }
-        let asked = Conditions::new().with(condition.parse(value).map_err(|invalid| bad(invalid.to_string()))?);
+        let asked =
+            Conditions::new().with(condition.parse(value).map_err(|invalid| bad(BadValue::Condition(invalid)))?);
         self.policy = asked.get_policy().or(self.policy);
         self.slice = asked.get_slice().or(self.slice);
         self.cpus = asked.get_cpus().or(self.cpus.take());
         self.timer_slack = asked.get_timer_slack().or(self.timer_slack);
         // SCHED_DEADLINE promises CPU time to one thread; a pattern may be of many.
         if matches!(self.policy, Some(Policy::Deadline { .. })) {
-            return Err(bad("expected other, batch, idle, rr:PRIO or fifo:PRIO (example: fifo:40)".into()));
+            return Err(bad(BadValue::Policy));
         }
         Ok(true)
     }
@@ -169,7 +170,6 @@ impl BadRule {
 const NOBODY: &str = "expected for whom: *, thread=NAME, library=FILE or site=FILE:FUNCTION (example: thread=audio*)";
 const NOTHING: &str = "expected what to do (example: usleep0=yield)";
 const NOT_HERE: &str = "policy, slice, cpu and timer-slack belong to threads, not to places (example: thread=audio*)";
-const SITE: &str = "expected a file and a function (example: site=libfoo.so:poll_loop)";
 const TOO_MANY: &str = "expected at most 60 rules";
 
 /// The rules of a file. Empty lines and what follows a `#` are left out.
@@ -209,18 +209,18 @@ impl<'a> Rule<'a> {
 
     /// Adds for whom it is. False if the word is of something else.
     fn who(&mut self, word: &'a str) -> Result<bool, BadWord> {
-        let bad = |expected: &str| BadWord::Value(word.to_owned(), expected.to_owned());
+        let bad = |why| BadWord::Value(word.to_owned(), why);
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         let twice = match name {
             "*" if word == "*" => return Ok(true),
             "thread" | "library" if value.is_empty() => {
-                return Err(bad("expected a name or a pattern (example: audio*)"));
+                return Err(bad(BadValue::Name));
             }
             "thread" => self.thread.replace(value).is_some(),
             "library" => self.place.replace(Place { library: value, symbol: None }).is_some(),
             "site" => {
                 let site = value.rsplit_once(':').filter(|(file, function)| !file.is_empty() && !function.is_empty());
-                let (library, function) = site.ok_or_else(|| bad(SITE))?;
+                let (library, function) = site.ok_or_else(|| bad(BadValue::Site))?;
                 self.place.replace(Place { library, symbol: Some(function) }).is_some()
             }
             _ => return Ok(false),

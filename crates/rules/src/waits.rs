@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use punctual::conditions::InvalidValue;
+use punctual::duration::DurationError;
 use punctual::margin::Aim;
 use punctual::parse_duration;
 
@@ -41,8 +43,52 @@ pub enum BadWord {
     Unknown(String),
     /// The name stands twice.
     Twice(String),
-    /// A value that the name does not take, and what it takes.
-    Value(String, String),
+    /// A value that the name does not take, and why.
+    Value(String, BadValue),
+}
+
+/// A value that its name does not take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BadValue {
+    /// None, where one is needed.
+    NoAim,
+    /// A share of CPU time out of range.
+    Share,
+    /// Neither a lateness in range nor a share.
+    Aim,
+    /// No duration.
+    Duration(DurationError),
+    /// A duration to look that is out of range.
+    Look,
+    /// None of these.
+    Action(Vec<&'static str>),
+    /// No value of a condition.
+    Condition(InvalidValue),
+    /// A policy that only one thread can have.
+    Policy,
+    /// No name.
+    Name,
+    /// No file with a function.
+    Site,
+}
+
+impl std::error::Error for BadValue {}
+
+impl std::fmt::Display for BadValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::NoAim => "expected a lateness, or a share of CPU time (example: 5us, or 5%)",
+            Self::Share => "expected above 0% to 100% (example: 5%)",
+            Self::Aim => "expected a lateness up to 1ms, or a share of CPU time (example: 5us, or 5%)",
+            Self::Duration(error) => return error.fmt(f),
+            Self::Look => "expected a duration from 1us to 1s (example: 20us)",
+            Self::Action(names) => return write!(f, "expected {} (example: {})", names.join(", "), names[1]),
+            Self::Condition(invalid) => return invalid.fmt(f),
+            Self::Policy => "expected other, batch, idle, rr:PRIO or fifo:PRIO (example: fifo:40)",
+            Self::Name => "expected a name or a pattern (example: audio*)",
+            Self::Site => "expected a file and a function (example: site=libfoo.so:poll_loop)",
+        })
+    }
 }
 
 impl std::fmt::Display for BadWord {
@@ -67,37 +113,32 @@ const LONGEST_LATENESS: Duration = Duration::from_millis(1);
 /// A value of `precise-sleep`: `5us`, or `5%`; empty for a balance of both.
 ///
 /// # Errors
-/// With what is expected.
-pub fn precise_sleep(text: &str) -> Result<Aim, String> {
+/// A lateness or a share out of range, and what is neither.
+pub fn precise_sleep(text: &str) -> Result<Aim, BadValue> {
     if text.is_empty() || text == "balanced" {
         return Ok(Aim::default());
     }
     if let Some(percent) = text.strip_suffix('%') {
         let share = percent.trim().parse::<f32>().ok().map(|percent| percent / 100.0);
         let aim = share.and_then(|share| Aim::cpu_budget(share).ok());
-        return aim.ok_or_else(|| "expected above 0% to 100% (example: 5%)".to_owned());
+        return aim.ok_or(BadValue::Share);
     }
     let within = parse_duration(text).ok().filter(|within| *within <= LONGEST_LATENESS);
-    within
-        .and_then(|within| Aim::lateness(within, SHARE).ok())
-        .ok_or_else(|| "expected a lateness up to 1ms, or a share of CPU time (example: 5us, or 5%)".to_owned())
+    within.and_then(|within| Aim::lateness(within, SHARE).ok()).ok_or(BadValue::Aim)
 }
 
 /// A value of `poll-first`.
 ///
 /// # Errors
-/// With what is expected.
-pub fn poll_first(text: &str) -> Result<Duration, String> {
-    let look = parse_duration(text).map_err(|error| error.to_string())?;
-    if LOOKS.contains(&look) { Ok(look) } else { Err("expected a duration from 1us to 1s (example: 20us)".to_owned()) }
+/// No duration, and one out of range.
+pub fn poll_first(text: &str) -> Result<Duration, BadValue> {
+    let look = parse_duration(text).map_err(BadValue::Duration)?;
+    if LOOKS.contains(&look) { Ok(look) } else { Err(BadValue::Look) }
 }
 
-fn zero(text: &str, allowed: &[(&str, Zero)]) -> Result<Zero, String> {
+fn zero(text: &str, allowed: &[(&'static str, Zero)]) -> Result<Zero, BadValue> {
     let found = allowed.iter().find(|(name, _)| *name == text).map(|(_, zero)| *zero);
-    found.ok_or_else(|| {
-        let names: Vec<&str> = allowed.iter().map(|(name, _)| *name).collect();
-        format!("expected {} (example: {})", names.join(", "), names[1])
-    })
+    found.ok_or_else(|| BadValue::Action(allowed.iter().map(|(name, _)| *name).collect()))
 }
 
 const USLEEP0: [(&str, Zero); 4] =
@@ -112,7 +153,7 @@ impl Waits {
     /// A value that its name does not take, and a name that was given before.
     pub fn add(&mut self, word: &str) -> Result<bool, BadWord> {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
-        let bad = |expected| BadWord::Value(word.to_owned(), expected);
+        let bad = |why| BadWord::Value(word.to_owned(), why);
         let kept = value == "keep";
         let twice = match name {
             "usleep0" => self.usleep0.replace(zero(value, &USLEEP0).map_err(bad)?).is_some(),

@@ -6,34 +6,74 @@ use std::time::Duration;
 
 use punctual::conditions::InvalidValue;
 use punctual::cpufreq::{FREQUENCY, parse_frequency};
+use punctual::duration::DurationError;
 use punctual::{Condition, parse_duration};
 
 /// Longest duration: a year. Whatever is computed of it fits 64 bits of nanoseconds.
 const LONGEST: Duration = Duration::from_secs(8760 * 3600);
 
+/// Why a value was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadValue {
+    /// No duration.
+    #[error(transparent)]
+    Duration(#[from] DurationError),
+    /// A duration out of this range, with an example.
+    #[error("expected a duration {0}")]
+    DurationRange(&'static str),
+    /// No number of a process.
+    #[error("expected a process ID from 1 to {most} (example: 1234)")]
+    Process {
+        /// The highest.
+        most: i32,
+    },
+    /// No integer of this range.
+    #[error("expected an integer from {least} to {most} (example: {example})")]
+    Integer {
+        /// The lowest.
+        least: String,
+        /// The highest.
+        most: String,
+        /// A usual one.
+        example: &'static str,
+    },
+    /// No frequency.
+    #[error("expected {FREQUENCY}")]
+    Frequency,
+    /// No number of polls.
+    #[error("expected an integer from 0 (never yields) to {most_millions}M (example: 10k)")]
+    Polls {
+        /// The highest, in millions.
+        most_millions: u32,
+    },
+    /// No count.
+    #[error("expected an integer from 1 to 1000M (example: 500, 10k or 1M)")]
+    Count,
+}
+
 /// A duration with a unit, above zero.
-pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn positive_duration(text: &str) -> Result<Duration, BadValue> {
     duration(text, Duration::from_nanos(1), LONGEST, "from 1ns to 8760h (example: 100us)")
 }
 
 /// From one signal to the next: handling one takes microseconds.
-pub(crate) fn signal_period(text: &str) -> Result<Duration, String> {
+pub(crate) fn signal_period(text: &str) -> Result<Duration, BadValue> {
     let least = Duration::from_micros(10);
     duration(text, least, Duration::from_secs(3600), "from 10us to 1h (example: 50us)")
 }
 
 /// A duration between two others; `range`: these in words, with an example.
-fn duration(text: &str, least: Duration, most: Duration, range: &str) -> Result<Duration, String> {
-    let duration = parse_duration(text).map_err(|e| e.to_string())?;
-    if (least..=most).contains(&duration) { Ok(duration) } else { Err(format!("expected a duration {range}")) }
+fn duration(text: &str, least: Duration, most: Duration, range: &'static str) -> Result<Duration, BadValue> {
+    let duration = parse_duration(text)?;
+    if (least..=most).contains(&duration) { Ok(duration) } else { Err(BadValue::DurationRange(range)) }
 }
 
 /// The number of a process.
-pub(crate) fn process(text: &str) -> Result<i32, String> {
+pub(crate) fn process(text: &str) -> Result<i32, BadValue> {
     // PID_MAX_LIMIT of include/linux/threads.h.
     let most = 4_194_304;
     let number = text.parse().ok().filter(|number| (1..=most).contains(number));
-    number.ok_or_else(|| format!("expected a process ID from 1 to {most} (example: 1234)"))
+    number.ok_or(BadValue::Process { most })
 }
 
 /// The name of a governor.
@@ -46,48 +86,47 @@ pub(crate) fn integer<T>(
     least: T,
     most: T,
     example: &'static str,
-) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+) -> impl Fn(&str) -> Result<T, BadValue> + Clone + Send + Sync + 'static
 where
     T: FromStr + PartialOrd + Display + Copy + Send + Sync + 'static,
 {
     move |text| {
         let number = text.parse().ok().filter(|number| (least..=most).contains(number));
-        number.ok_or_else(|| format!("expected an integer from {least} to {most} (example: {example})"))
+        number.ok_or_else(|| BadValue::Integer { least: least.to_string(), most: most.to_string(), example })
     }
 }
 
 /// A frequency with its unit, in kHz.
-pub(crate) fn frequency(text: &str) -> Result<u64, String> {
-    parse_frequency(text).ok_or_else(|| format!("expected {FREQUENCY}"))
+pub(crate) fn frequency(text: &str) -> Result<u64, BadValue> {
+    parse_frequency(text).ok_or(BadValue::Frequency)
 }
 
 /// A number of competitors for one CPU.
-pub(crate) fn competitors(text: &str) -> Result<u32, String> {
+pub(crate) fn competitors(text: &str) -> Result<u32, BadValue> {
     integer(0, punctual_lab::crowd::MOST, "2")(text)
 }
 
 /// A number of polls before a yield: 0 (never yields), or a count.
-pub(crate) fn polls(text: &str) -> Result<u32, String> {
+pub(crate) fn polls(text: &str) -> Result<u32, BadValue> {
     if text == "0" {
         return Ok(0);
     }
     let most = punctual_lab::polls::MOST_POLLS;
-    let refused = || format!("expected an integer from 0 (never yields) to {}M (example: 10k)", most / 1_000_000);
-    count(text).ok().and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= most).ok_or_else(refused)
+    let refused = BadValue::Polls { most_millions: most / 1_000_000 };
+    count(text).ok().and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= most).ok_or(refused)
 }
 
 /// Largest count. Of the quickest operation (some 10 ns) this many take ten seconds, of a wait of 1 ms eleven days.
 const MOST: u64 = 1_000_000_000;
 
 /// A number that may end in k or M.
-pub(crate) fn count(text: &str) -> Result<u64, String> {
-    let refused = || "expected an integer from 1 to 1000M (example: 500, 10k or 1M)".to_owned();
+pub(crate) fn count(text: &str) -> Result<u64, BadValue> {
     let (digits, times) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1_000),
         None => text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1_000_000)),
     };
-    let n: u64 = digits.parse().map_err(|_| refused())?;
-    n.checked_mul(times).filter(|n| (1..=MOST).contains(n)).ok_or_else(refused)
+    let n: u64 = digits.parse().map_err(|_| BadValue::Count)?;
+    n.checked_mul(times).filter(|n| (1..=MOST).contains(n)).ok_or(BadValue::Count)
 }
 
 #[cfg(test)]
@@ -102,7 +141,7 @@ mod tests {
         assert_eq!(count("1000M"), Ok(1_000_000_000));
         let much = ["99999999999999999999", "99999999999999999M", "18446744073709551615", "1000000001"];
         for bad in ["0", "-1", "", "k", "1.5", "10x"].into_iter().chain(much) {
-            assert!(count(bad).is_err_and(|e| e.contains("from 1 to 1000M")), "{bad}");
+            assert_eq!(count(bad), Err(BadValue::Count), "{bad}");
         }
     }
 
@@ -111,14 +150,14 @@ mod tests {
         let nice = integer(-20, 19, "-5");
         assert_eq!(nice("-5"), Ok(-5));
         for bad in ["x", "", "-21", "20", "99999999999", "1.5"] {
-            let said = nice(bad).unwrap_err();
+            let said = nice(bad).unwrap_err().to_string();
             assert_eq!(said, "expected an integer from -20 to 19 (example: -5)");
         }
         assert_eq!(positive_duration("8760h"), Ok(LONGEST));
         for bad in ["0", "0us", "8761h", "2562048h"] {
-            assert!(positive_duration(bad).is_err_and(|said| said.contains("from 1ns to 8760h")), "{bad}");
+            assert!(positive_duration(bad).is_err_and(|said| said.to_string().contains("from 1ns to 8760h")), "{bad}");
         }
         assert!(positive_duration("9999999999999999999s").is_err());
-        assert_eq!(process("0").unwrap_err(), "expected a process ID from 1 to 4194304 (example: 1234)");
+        assert_eq!(process("0").unwrap_err().to_string(), "expected a process ID from 1 to 4194304 (example: 1234)");
     }
 }

@@ -141,7 +141,7 @@ fn size(text: &str) -> Result<usize, String> {
     n.checked_mul(times).filter(|n| (SMALLEST..=LARGEST).contains(n)).ok_or_else(wanted)
 }
 
-fn depth(text: &str) -> Result<usize, String> {
+fn depth(text: &str) -> Result<usize, values::BadValue> {
     values::integer(1, 1_000_000, "10")(text)
 }
 

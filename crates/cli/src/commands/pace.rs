@@ -96,7 +96,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 const LARGEST: usize = 65_527;
 
 /// Parses a datagram size; at least the header with number and times must fit.
-fn size(text: &str) -> Result<usize, String> {
+fn size(text: &str) -> Result<usize, values::BadValue> {
     values::integer(pace::HEADER, LARGEST, "64")(text)
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use punctual::format_duration;
+use punctual_rules::BadValue;
 
 /// The waits of the program, changed by a library that is loaded into it (LD_PRELOAD).
 #[derive(Debug, Args)]
@@ -68,11 +69,9 @@ pub(crate) enum Yield {
     Sleep,
 }
 
-fn precise(text: &str) -> Result<String, String> {
+fn precise(text: &str) -> Result<String, BadValue> {
     // An empty value would be that of `balanced` in a file of rules; typed, it is a slip.
-    let empty =
-        text.is_empty().then(|| Err("expected a lateness, or a share of CPU time (example: 5us, or 5%)".to_owned()));
-    empty.unwrap_or_else(|| punctual_rules::precise_sleep(text).map(|_| text.to_owned()))
+    if text.is_empty() { Err(BadValue::NoAim) } else { punctual_rules::precise_sleep(text).map(|_| text.to_owned()) }
 }
 
 impl RemedyArgs {
@@ -129,7 +128,7 @@ mod tests {
     #[test]
     fn what_is_refused_says_what_is_expected() {
         for bad in ["", "0%", "101%", "x%", "2ms", "5", "-1us", "nan%"] {
-            assert!(precise(bad).is_err_and(|said| said.contains("example")), "{bad}");
+            assert!(precise(bad).is_err_and(|said| said.to_string().contains("example")), "{bad}");
         }
     }
 }
