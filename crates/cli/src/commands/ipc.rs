@@ -128,8 +128,20 @@ const SMALLEST: usize = 8;
 /// Largest message accepted: 1 GiB takes half a second to copy.
 const LARGEST: usize = 1 << 30;
 
-fn size(text: &str) -> Result<usize, String> {
-    let wanted = || "expected a number of bytes from 8 to 1G (example: 64, 16k or 1M; k is 1024)".to_owned();
+/// Why a value was refused.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum BadValue {
+    #[error("expected a number of bytes from 8 to 1G (example: 64, 16k or 1M; k is 1024)")]
+    Size,
+    #[error("expected ping-pong, saturated, sporadic or rate:N/s (example: rate:1000/s)")]
+    Mode,
+    #[error("expected a rate from one per hour to 1M per second (example: rate:1000/s)")]
+    Rate,
+    #[error("expected same, different, both, or two CPUs as SENDER,RECEIVER (example: 0,1)")]
+    Places,
+}
+
+fn size(text: &str) -> Result<usize, BadValue> {
     let (digits, times) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1 << 10),
         None => match text.strip_suffix('M') {
@@ -137,45 +149,39 @@ fn size(text: &str) -> Result<usize, String> {
             None => text.strip_suffix('G').map_or((text, 1), |digits| (digits, 1 << 30)),
         },
     };
-    let n: usize = digits.parse().map_err(|_| wanted())?;
-    n.checked_mul(times).filter(|n| (SMALLEST..=LARGEST).contains(n)).ok_or_else(wanted)
+    let n: usize = digits.parse().map_err(|_| BadValue::Size)?;
+    n.checked_mul(times).filter(|n| (SMALLEST..=LARGEST).contains(n)).ok_or(BadValue::Size)
 }
 
 fn depth(text: &str) -> Result<usize, values::BadValue> {
     values::integer(1, 1_000_000, "10")(text)
 }
 
-fn mode(text: &str) -> Result<ModeArg, String> {
-    let wanted = || "expected ping-pong, saturated, sporadic or rate:N/s (example: rate:1000/s)".to_owned();
+fn mode(text: &str) -> Result<ModeArg, BadValue> {
     match text {
         "sporadic" => Ok(ModeArg::Sporadic),
         "saturated" => Ok(ModeArg::Other(Mode::Saturated)),
         "ping-pong" => Ok(ModeArg::Other(Mode::PingPong)),
         _ => {
-            let number = text.strip_prefix("rate:").and_then(|rate| rate.strip_suffix("/s")).ok_or_else(wanted)?;
+            let number = text.strip_prefix("rate:").and_then(|rate| rate.strip_suffix("/s")).ok_or(BadValue::Mode)?;
             let per_second = match values::count(number) {
                 Ok(n) => n as f64,
-                Err(_) => number.parse::<f64>().map_err(|_| wanted())?,
+                Err(_) => number.parse::<f64>().map_err(|_| BadValue::Mode)?,
             };
             let possible = per_second.is_finite() && (1.0 / 3600.0..=1e6).contains(&per_second);
-            if possible {
-                Ok(ModeArg::Other(Mode::Rate { per_second }))
-            } else {
-                Err("expected a rate from one per hour to 1M per second (example: rate:1000/s)".into())
-            }
+            if possible { Ok(ModeArg::Other(Mode::Rate { per_second })) } else { Err(BadValue::Rate) }
         }
     }
 }
 
-fn places(text: &str) -> Result<Places, String> {
-    let wanted = || "expected same, different, both, or two CPUs as SENDER,RECEIVER (example: 0,1)".to_owned();
+fn places(text: &str) -> Result<Places, BadValue> {
     match text {
         "same" => Ok(Places::Same),
         "different" => Ok(Places::Different),
         "both" => Ok(Places::Both),
         _ => {
-            let (sender, receiver) = text.split_once(',').ok_or_else(wanted)?;
-            let cpu = |text: &str| text.trim().parse::<usize>().map_err(|_| wanted());
+            let (sender, receiver) = text.split_once(',').ok_or(BadValue::Places)?;
+            let cpu = |text: &str| text.trim().parse::<usize>().map_err(|_| BadValue::Places);
             Ok(Places::On(cpu(sender)?, cpu(receiver)?))
         }
     }

@@ -1,11 +1,12 @@
 //! `punctual pace`: how evenly packets that are sent at a rate leave and arrive.
 
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use punctual::Rate;
+use punctual::{BadRate, Rate};
 use punctual_lab::pace::{self, Goal, Mode, PacingMethod, Plan, Request, Target, Terms, methods, receive};
 use punctual_record::{Experiment, Limit, Quantity};
 use punctual_report::export::text::list::ListRow;
@@ -63,33 +64,45 @@ pub(crate) struct PaceArgs {
     pub(crate) measure: MeasureArgs,
 }
 
+/// Why a value was refused.
+#[derive(Debug, thiserror::Error)]
+enum BadValue {
+    #[error("expected a number of events per second above 0 (example: 0.5, 15k or 1M)")]
+    Events,
+    #[error(transparent)]
+    Rate(#[from] BadRate),
+    #[error("expected a rate and a higher one (example: 1k..1M)")]
+    Sweep,
+    #[error("the name has no address; {ADDRESS}")]
+    NoAddress,
+    #[error("{0}; {ADDRESS}")]
+    Address(#[from] io::Error),
+}
+
+const ADDRESS: &str = "expected an address and a port (example: 127.0.0.1:9999 or [::1]:9999)";
+
 /// Parses a rate: a decimal number with an optional suffix k or M.
-fn rate(text: &str) -> Result<Rate, String> {
+fn rate(text: &str) -> Result<Rate, BadValue> {
     let (number, times) = match text.strip_suffix(['k', 'K']) {
         Some(number) => (number, 1e3),
         None => text.strip_suffix('M').map_or((text, 1.0), |number| (number, 1e6)),
     };
-    let wrong = || "expected a number of events per second above 0 (example: 0.5, 15k or 1M)".to_owned();
     if !number.starts_with(|c: char| c.is_ascii_digit() || c == '.' || c == '-') {
-        return Err(wrong());
+        return Err(BadValue::Events);
     }
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    Rate::hertz(number * times).map_err(|e| e.to_string())
+    let number: f64 = number.parse().map_err(|_| BadValue::Events)?;
+    Ok(Rate::hertz(number * times)?)
 }
 
 /// Parses two rates with two dots between them.
-fn sweep(text: &str) -> Result<(Rate, Rate), String> {
-    let (from, to) = text.split_once("..").ok_or("expected a rate and a higher one (example: 1k..1M)")?;
+fn sweep(text: &str) -> Result<(Rate, Rate), BadValue> {
+    let (from, to) = text.split_once("..").ok_or(BadValue::Sweep)?;
     Ok((rate(from)?, rate(to)?))
 }
 
 /// Parses an address with a port; looks a name up.
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let how = "expected an address and a port (example: 127.0.0.1:9999 or [::1]:9999)";
-    match text.to_socket_addrs() {
-        Ok(mut found) => found.next().ok_or_else(|| format!("the name has no address; {how}")),
-        Err(e) => Err(format!("{e}; {how}")),
-    }
+fn address(text: &str) -> Result<SocketAddr, BadValue> {
+    text.to_socket_addrs()?.next().ok_or(BadValue::NoAddress)
 }
 
 /// Largest payload of a UDP datagram: 65 535 bytes less the UDP header. The plan subtracts another 20 for IPv4.
@@ -201,9 +214,9 @@ mod tests {
 
     #[test]
     fn rates() {
-        assert_eq!(rate("15k"), Ok(Rate::per_second(15_000).unwrap()));
-        assert_eq!(rate("1.5M"), Ok(Rate::per_second(1_500_000).unwrap()));
-        assert_eq!(rate("0.01"), Ok(Rate::every(Duration::from_secs(100)).unwrap()));
+        assert_eq!(rate("15k").unwrap(), Rate::per_second(15_000).unwrap());
+        assert_eq!(rate("1.5M").unwrap(), Rate::per_second(1_500_000).unwrap());
+        assert_eq!(rate("0.01").unwrap(), Rate::every(Duration::from_secs(100)).unwrap());
         for bad in ["", "k", "0", "-5", "1e400", "nan", "inf", "15x", "99999M", "1..2"] {
             assert!(rate(bad).is_err(), "{bad}");
         }
