@@ -16,7 +16,7 @@ use crate::distribution::{self, Distribution};
 use crate::identity::{Identity, identities, keys_by_label};
 use crate::json;
 use crate::model::{
-    ConditionSet, Disturbance, Host, NotMeasured, Notice, Part, RoundFigures, Run, SCHEMA, Series, Source, Tool,
+    ConditionSet, Disturbance, Host, NotMeasured, Notice, Part, RoundFigures, Run, SCHEMA, Series, Tool,
 };
 use crate::sanitize::{self, NAME};
 
@@ -104,7 +104,7 @@ impl Merger {
             self.run.notices.push(Notice::CausesNotMerged);
         }
         let offset = self.run.merged_from.len() as u32;
-        for source in sources(&next) {
+        for source in next.sources() {
             if self.run.merged_from.contains(&source) {
                 return Err(Error::Twice { started: source.started.to_string() });
             }
@@ -144,23 +144,6 @@ pub fn continued(first: Series, next: Series) -> Result<Series, Error> {
     let mut added = Added::new(first, 0, 0)?;
     added.add(next, 0, 0)?;
     Ok(Series { parts: Vec::new(), ..added.finish() })
-}
-
-/// The runs inside a run: itself, or the runs merged into it.
-fn sources(run: &Run) -> Vec<Source> {
-    if !run.merged_from.is_empty() {
-        return run.merged_from.clone();
-    }
-    vec![Source {
-        tool: run.tool.clone(),
-        started: run.started,
-        elapsed_ns: run.elapsed_ns,
-        complete: run.complete,
-        command: run.command.clone(),
-        host: run.host.clone(),
-        clock: run.clock.clone(),
-        disturbance: run.disturbance.clone(),
-    }]
 }
 
 fn check(series: &Series) -> Result<(), Error> {

@@ -81,6 +81,24 @@ pub struct Source {
 }
 
 impl Run {
+    /// The runs inside: itself, or those merged into it.
+    #[must_use]
+    pub fn sources(&self) -> Vec<Source> {
+        if !self.merged_from.is_empty() {
+            return self.merged_from.clone();
+        }
+        vec![Source {
+            tool: self.tool.clone(),
+            started: self.started,
+            elapsed_ns: self.elapsed_ns,
+            complete: self.complete,
+            command: self.command.clone(),
+            host: self.host.clone(),
+            clock: self.clock.clone(),
+            disturbance: self.disturbance.clone(),
+        }]
+    }
+
     /// Whether it is a check-up.
     #[must_use]
     pub fn is_checkup(&self) -> bool {

@@ -127,7 +127,7 @@ impl Side {
     /// See [`SideError`].
     pub fn add(&mut self, name: &str, run: &Run) -> Result<(), SideError> {
         let first = self.runs.len();
-        for source in sources(run) {
+        for source in run.sources() {
             if self.runs.iter().any(|known| known.source == source) {
                 return Err(SideError::Twice { started: source.started.to_string() });
             }
@@ -174,22 +174,6 @@ impl Side {
 /// The settings in which a set differs from others.
 fn settings(set: &ConditionSet) -> BTreeMap<String, Setting> {
     telling(set).into_iter().map(|(name, setting)| (name.to_owned(), setting.clone())).collect()
-}
-
-fn sources(run: &Run) -> Vec<Source> {
-    if !run.merged_from.is_empty() {
-        return run.merged_from.clone();
-    }
-    vec![Source {
-        tool: run.tool.clone(),
-        started: run.started,
-        elapsed_ns: run.elapsed_ns,
-        complete: run.complete,
-        command: run.command.clone(),
-        host: run.host.clone(),
-        clock: run.clock.clone(),
-        disturbance: run.disturbance.clone(),
-    }]
 }
 
 /// The series of each run in the file.
