@@ -8,19 +8,13 @@
 //! for other threads, take their locks (such as standard output's), or start threads. It may allocate: glibc and musl hand over a
 //! consistent allocator.
 //!
-//! Waits in a child for the end of the thread that forked it: `prctl(PR_SET_PDEATHSIG)`, `sigtimedwait(2)`.
-//!
-//! A pidfd reports the end of the whole *process*, which does not end while one of its threads cannot run. The death signal reports the
+//! [`ParentDeath`] waits in a child for the end of the thread that forked it. A pidfd reports the end of the whole *process*, which does not end while one of its threads cannot run. The death signal reports the
 //! end of the forking *thread*.
 //!
-//! Runs a few system calls that no signal to this process interrupts, not even SIGKILL: `fork(2)`, `setsid(2)`, `waitid(2)`.
-//!
-//! A child process in its own session runs the closure with all signals blocked. The death of this process, of its process group or of its
+//! [`uninterrupted`] makes a few system calls that no signal to this process interrupts, not even SIGKILL. A child process in its own session runs the closure with all signals blocked. The death of this process, of its process group or of its
 //! terminal does not affect the child. Only SIGKILL to the child itself, or the end of its container or machine, does.
 //!
-//! The deadline on `CLOCK_MONOTONIC` by which all children of this process must end, in shared memory.
-//!
-//! The process sets it. Children that run a loop check it and end by themselves, even if the process died.
+//! All children of this process must end by a deadline on `CLOCK_MONOTONIC`, in shared memory. The process sets it. Children that run a loop check it and end by themselves, even if the process died.
 
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,12 +1,10 @@
-//! Timer signals of this process: blocked in the thread that waits for them, and handled harmlessly in all others.
+//! Signals that this process sends to itself: those of timers, and the one that interrupts a thread in a system call.
 //!
-//! The real-time signals used here lie above those that the C library reserves (`SIGRTMIN` excludes these).
+//! The real-time signals used here lie above those that the C library reserves (`SIGRTMIN` excludes these). A timer's signal is blocked
+//! in the thread that waits for it, and handled harmlessly in all others. Handlers are installed while in use: they count expiries, and
+//! pass SIGALRM to the thread that waits for it.
 //!
-//! Signal handlers, installed while in use: they count expiries of timers, and pass SIGALRM to the thread that waits for it.
-//!
-//! Interrupts a thread that waits in a system call, from another thread: the call ends with EINTR.
-//!
-//! To cut a long wait, request the stop ([`crate::stop`]), then interrupt the thread.
+//! [`Interrupter`] ends the call of another thread with EINTR. To cut a long wait, request the stop ([`crate::stop`]), then interrupt the thread.
 
 use std::cell::Cell;
 use std::marker::PhantomData;

@@ -7,14 +7,10 @@
 //! And the timer slack of the calling thread: `prctl(PR_SET_TIMERSLACK)`, `prctl(PR_GET_TIMERSLACK)`. It is a raw system call too: the C
 //! library's `prctl` returns an `int`, too small for a slack above 2.1 s.
 //!
-//! Utilization clamps of one thread: `sched_setattr(2)` with SCHED_FLAG_UTIL_CLAMP_MIN (Linux 5.3, CONFIG_UCLAMP_TASK).
-//!
-//! The scheduler takes the thread for at least as busy as the lower clamp. The governor `schedutil` chooses the frequency accordingly. A
+//! And its lower utilization clamp: `sched_setattr(2)` with SCHED_FLAG_UTIL_CLAMP_MIN (Linux 5.3, CONFIG_UCLAMP_TASK). The scheduler takes the thread for at least as busy as the lower clamp. The governor `schedutil` chooses the frequency accordingly. A
 //! single thread can thus request speed while it runs. It needs no privilege up to the administrator's limit.
 //!
-//! Frees threads from a CPU that a thread of higher priority occupies.
-//!
-//! A thread that never gets its CPU can neither finish nor die: SIGKILL takes effect only when the thread runs. The kernel moves a
+//! [`free_thread`] frees one from a CPU that a thread of higher priority occupies. A thread that never gets its CPU can neither finish nor die: SIGKILL takes effect only when the thread runs. The kernel moves a
 //! runnable thread as soon as its affinity excludes its CPU (`__set_cpus_allowed_ptr` in kernel/sched/core.c). So a thread on
 //! another CPU can free it.
 

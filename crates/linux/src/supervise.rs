@@ -11,8 +11,6 @@
 //! The program is signalled through its pidfd, and never after it was reaped. Before Linux 5.3 the process ID serves, which the kernel does
 //! not reuse before then.
 //!
-//! Job control: this process stops when its program stops, so that a shell sees one job: `kill(2)`, `/proc/PID/stat`.
-//!
 //! A stopped process does not learn that its child goes on. So a helper process looks at the program meanwhile, and continues this process
 //! when the program runs again or has ended. Without such a helper, this process does not stop.
 

@@ -3,9 +3,7 @@
 //! A timer of `timer_create` signals only the thread that created it (`SIGEV_THREAD_ID`). `ITIMER_REAL` exists once per process, and
 //! its SIGALRM goes to any thread that does not block it. All values are on `CLOCK_MONOTONIC`.
 //!
-//! A periodic kernel timer whose signal a thread waits for: `timer_create(2)`, `sigwaitinfo(2)`, `timer_getoverrun(2)`.
-//!
-//! The timer signals only the thread that created it (`SIGEV_THREAD_ID`). Expiries that nobody waited for are counted.
+//! A [`PeriodicTimer`] is waited for with `sigwaitinfo(2)`. Expiries that nobody waited for are counted (`timer_getoverrun(2)`).
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;

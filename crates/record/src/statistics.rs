@@ -1,5 +1,5 @@
 //! Ranks of a sorted sample for percentiles and their confidence intervals; the median of some values, pseudo-random numbers;
-//! and [`Moments`]: mean and standard deviation of samples, updated while they are recorded.
+//! and `Moments`: mean and standard deviation of samples, updated while they are recorded.
 //!
 //! Takes the number of samples and returns ranks (1 is the smallest). No distribution is assumed: the number of samples
 //! below the true q-quantile is binomial(n, q) for any distribution. Sources: H. A. David, *Order Statistics*, 7.1;

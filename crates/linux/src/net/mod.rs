@@ -1,17 +1,12 @@
 //! UDP for measurements: many datagrams per call, transmit times, and kernel time stamps.
 //!
-//! Sockets are std's [`UdpSocket`]. This adds `SO_TIMESTAMPING` with the error queue that returns the stamps ([`stamp`]), and
-//! `sendmmsg(2)` ([`send`]). It also adds `SO_TXTIME` and `SO_MAX_PACING_RATE` ([`pacing`]), and the queueing discipline of an interface
-//! ([`qdisc`]).
-//!
-//! Sends datagrams: one, one with a time stamp or a transmit time, or many per call.
-//!
-//! Kernel time stamps of datagrams (`SO_TIMESTAMPING`, Documentation/networking/timestamping.rst).
+//! Sockets are std's [`UdpSocket`]. This adds `sendmmsg(2)`, time stamps (`SO_TIMESTAMPING`,
+//! Documentation/networking/timestamping.rst), pacing by the kernel, and the queueing discipline of an interface ([`qdisc`]).
 //!
 //! A *sent* datagram requests a stamp, taken when it is passed to the network device. The stamp returns on the socket's error queue with the
 //! datagram's number. A *received* datagram comes with the time at which it entered the socket. Both are on `CLOCK_REALTIME`.
 //!
-//! Pacing by the kernel: `SO_MAX_PACING_RATE` (needs the queueing discipline fq) and `SO_TXTIME` (needs fq or etf).
+//! `SO_MAX_PACING_RATE` needs the queueing discipline fq, `SO_TXTIME` fq or etf.
 
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd as _;

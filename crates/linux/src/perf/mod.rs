@@ -4,11 +4,8 @@
 //! Events have the time of CLOCK_MONOTONIC. Everything ends with the descriptors: nothing is left in the kernel after a
 //! SIGKILL. The kernel drops events while a ring is full and counts them.
 //!
-//! Tracepoints of all CPUs, written by programs in the kernel: `bpf(2)`.
-//!
-//! An event costs a tenth of one of `perf_event_open(2)`: the program knows what is wanted, and touches little memory. Events have the
-//! time of CLOCK_MONOTONIC. Everything ends with the descriptors: nothing is left in the kernel after a SIGKILL. Needs Linux 5.12 and
-//! CAP_BPF with CAP_PERFMON, or CAP_SYS_ADMIN.
+//! An event of a [`Recorder`] costs a tenth of one of `perf_event_open(2)`: its program knows what is wanted, and touches little memory.
+//! It needs Linux 5.12 and CAP_BPF with CAP_PERFMON, or CAP_SYS_ADMIN.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
