@@ -40,8 +40,8 @@ use punctual_linux::sched;
 use super::Attribute;
 use super::Error;
 use super::guard::GovernorGuard;
-use super::policy::{CpufreqPolicy, Lever, clamp};
 use super::system::{Cpufreq, Energy};
+use super::system::{CpufreqPolicy, Lever, clamp};
 use super::work::{FullSpeed, LONGEST, Lead};
 use crate::restore::{LockWait, NotRestored};
 

@@ -1,8 +1,8 @@
 //! The guard: the only way to change a frequency setting temporarily.
 
 use crate::cpufreq::Error;
-use crate::cpufreq::policy::CpufreqPolicy;
 use crate::cpufreq::system::Cpufreq;
+use crate::cpufreq::system::CpufreqPolicy;
 use crate::cpufreq::threads::{GovernorThread, Raised, THREADS};
 use crate::cpufreq::{Attribute, FORM};
 use crate::restore;

@@ -8,7 +8,7 @@
 //! Refused: governors that a policy does not offer, frequencies outside the hardware's range, and a second program with
 //! a guard. Errors say what they lack ([`Error::needs`]).
 //!
-//! Layers: policy < system < threads < guard < permanent; lead, lever, work, guard < boost. Journal, keeper and lock are
+//! Layers: system < threads < guard < permanent; lead, lever, work, guard < boost. Journal, keeper and lock are
 //! [`crate::restore`]'s.
 //!
 //! ```no_run
@@ -36,15 +36,14 @@ use crate::restore::{FileForm, Form, Setting};
 
 mod boost;
 mod guard;
-mod policy;
 mod system;
 mod threads;
 mod work;
 
 pub use boost::{Activation, Boost, Cost};
 pub use guard::{GovernorGuard, Restored};
-pub use policy::{CpufreqPolicy, Lever};
 pub use system::{Cpufreq, Energy, EnergyZone, IdleState};
+pub use system::{CpufreqPolicy, Lever};
 pub use threads::{GovernorThread, Serves};
 pub use work::Work;
 
