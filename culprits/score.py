@@ -119,7 +119,7 @@ def beside_others(expected, losses, figures, queued):
         return Verdict(1, "listed, behind what took less") if any(sized(loss, expected, figures) for loss in listed) else Verdict(0, "others instead")
     whole = [loss for loss in listed if sized(loss, expected, figures) and not [key for key in placed(loss, wanted, figures)[0] if key in expected.place]]
     waits = sum(loss["ns"] for loss in losses if LOSSES[loss["kind"]].get("queue", False) and loss.get("tid") == losses[0].get("tid"))
-    if whole and near(waits, queued, expected.tolerance):
+    if whole and near(waits, figures.get("queued_ns", queued), expected.tolerance):
         return Verdict(2, "listed, behind the others, which took more")
     return Verdict(1, "listed") if listed else Verdict(0, "others instead")
 
@@ -140,6 +140,9 @@ def verdict_of_losses(expected, losses, figures, watched=0):
     [0, -2]
     >>> process = Expected(kind="hog-process", sentence="", subject="hog", place={"culprit": "$culprit"})
     >>> beside["lost_ns"] = 60
+    >>> both = [{**said("hog-process", 80, "cc1"), "tid": 7}, {**said("hog-fifo", 60, "thief-1"), "tid": 7}]
+    >>> verdict_of_losses(hog, both, {**beside, "queued_ns": 140}).points
+    2
     >>> nice = Expected(kind="nice", sentence="", subject="hog", place={"culprit": "$culprit"})
     >>> [verdict_of_losses(nice, [said("nice", 55, "cc1")], {**beside, "culprit_ns": ns}).points for ns in (20, 40)]
     [2, -2]
@@ -180,6 +183,10 @@ def verdict_of_losses(expected, losses, figures, watched=0):
     kind = LOSSES.get(first["kind"], {})
     if kind.get("queue", False) and kind.get("machine", False) and first["ns"] <= (1 + expected.tolerance) * others:
         return beside_others(expected, losses, figures, others)
+    # A peer that waited for its CPU in most of the wait for it, by its own count, was starved.
+    if first["kind"] == "starved-server" and "peer" in expected.place and 2 * figures.get("peer_queued_ns", 0) >= first["ns"]:
+        right = sized(first, expected, figures) and not placed(first, expected.place, figures)[1]
+        return Verdict(int(right), "named by what its peer waited for" if right else "another peer or size")
     most = SMALL * ran if expected.healthy() else expected.tolerance * truth
     if kind.get("machine", False):
         most += max(max(ran, watched) - truth, 0)

@@ -6,6 +6,15 @@
 static int ends[2], place;
 static int64_t effort;
 static const char *kind;
+/* What the server waited for its CPU, and the CPU time of the thief. */
+static _Atomic int64_t *queued, *took;
+
+static void wants_it(void *nothing)
+{
+    for (;;)
+        work(MS), *took = cpu();
+    (void)nothing;
+}
 
 static void feeder(void *nothing)
 {
@@ -28,6 +37,7 @@ static void server(void *nothing)
     }
     while (read(ends[1], &byte, 1) == 1) {
         work(strcmp(kind, "starves") ? effort : effort / 50);
+        *queued = run_delay();
         if (write(ends[1], "y", 1) != 1)
             break;
     }
@@ -45,13 +55,14 @@ int main(int count, char **words)
     snprintf(thief, sizeof thief, "thief-%d", (int)draw(10, 99));
     if (piped ? pipe(ends) : socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
         die("pipe");
+    queued = shared(sizeof *queued), took = shared(sizeof *took);
     if (!strcmp(kind, "starves")) {
         pin(place);
-        helper(thief, computes, NULL);
+        helper(thief, wants_it, NULL);
         pin(nth_cpu(0));
     }
     helper(named, piped ? feeder : server, NULL);
-    int64_t begin = now();
+    int64_t begin = now(), theirs = *took;
     for (; now() - begin < 5 * SECOND / 2; times++) {
         work(own);
         if (!piped && write(ends[0], "x", 1) != 1)
@@ -61,6 +72,8 @@ int main(int count, char **words)
             die("read");
         lost += now() - at;
     }
-    tell(now() - begin, lost, times, "\"peer\": \"%s\", \"culprit\": \"%s\"", named, thief);
+    tell(now() - begin, lost, times,
+         "\"peer\": \"%s\", \"culprit\": \"%s\", \"culprit_ns\": %" PRId64 ", \"peer_queued_ns\": %" PRId64, named, thief, *took - theirs,
+         *queued);
     _exit(0);
 }

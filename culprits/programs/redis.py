@@ -71,9 +71,9 @@ elif kind == "hog":
     count = load(2.5)
     end(started, kept_by_hog(server.pid, before, hog_before), count, server, culprit=thief)
 elif kind == "nice":
-    before = schedstat(server.pid)
+    before, hog_before = schedstat(server.pid), schedstat(hogs[0])
     count = load(2.5)
-    end(started, since(server.pid, before)[1], count, server, culprit=thief)
+    end(started, since(server.pid, before)[1], count, server, culprit=thief, culprit_ns=since(hogs[0], hog_before)[0])
 elif kind == "asleep":
     time.sleep(2)
     end(started, time.monotonic_ns() - started, 1, server)

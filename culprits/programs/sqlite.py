@@ -7,7 +7,7 @@ import threading
 import time
 
 from culprit import draws
-from injected import WORK, begin, end, hog, schedstat, since, some_cpu, victim
+from injected import WORK, begin, end, hog, hogs, schedstat, since, some_cpu, victim
 
 kind = sys.argv[1]
 file = f"orders-{draws.randint(100, 999)}.db"
@@ -52,8 +52,8 @@ elif kind == "locked":
         release.join()
     end(started, lost, times, shell, file=file)
 else:
-    before = schedstat(shell.pid)
+    before, hog_before = schedstat(shell.pid), schedstat(hogs[0])
     while time.monotonic() < until:
         ask("with recursive c(x) as (select 1 union all select x + 1 from c where x < 20000) select sum(x * x) from c;")
         times += 1
-    end(started, since(shell.pid, before)[1], times, shell, culprit=thief)
+    end(started, since(shell.pid, before)[1], times, shell, culprit=thief, culprit_ns=since(hogs[0], hog_before)[0])
