@@ -7,7 +7,7 @@ use std::time::Duration;
 use punctual_testing::{as_plain_user, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Left, ours, run};
+use crate::support::{Left, ours, run, shape};
 
 fn started(arguments: &[&str]) -> Child {
     ours(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -102,6 +102,39 @@ fn the_json_has_the_keys_of_cyclictest_and_no_other() {
     let counts = json["thread"]["0"]["histogram"].as_object().unwrap().values().map(|count| count.as_u64().unwrap());
     assert_eq!(counts.sum::<u64>(), json["thread"]["0"]["cycles"].as_u64().unwrap());
     assert_eq!(json["rt_test_version:"], "2.40");
+}
+
+#[test]
+fn causes_go_to_a_file_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("causes.json");
+    let line = ["-q", "-t2", "-i", "500", "-l", "300", "--json=-"];
+    let mut command = ours(&line);
+    command.env("PUNCTUAL_CAUSES", &file);
+    let left = run(command);
+    assert_eq!(left.code, Some(0), "{}", left.stderr);
+    assert!(left.stderr.contains("# The latest of "), "{}", left.stderr);
+    assert_eq!(shape(&left.stdout), shape(&run(ours(&line)).stdout), "nothing else is on stdout");
+    let record = punctual_record::Run::from_json(&std::fs::read(&file).unwrap()[..]).unwrap();
+    for (series, (interval_ns, line)) in record
+        .series
+        .iter()
+        .zip([500_000, 1_000_000].into_iter().zip(left.stdout.lines().filter(|line| line.starts_with("T:"))))
+    {
+        assert_eq!(series.experiment.cyclic().unwrap().parameters.interval_ns, interval_ns);
+        // Theirs are whole microseconds.
+        let max_us: i64 = line.rsplit("Max:").next().unwrap().trim().parse().unwrap();
+        assert_eq!(series.summary.max, Some(max_us * 1000), "{line}");
+    }
+    assert_eq!(record.series.len(), 2);
+    let refused = |name: &str| {
+        let mut command = ours(&["-q", "-l", "2"]);
+        command.env("PUNCTUAL_CAUSES", name);
+        run(command)
+    };
+    assert!(refused("-").stderr.contains("invalid PUNCTUAL_CAUSES: stdout has the figures"));
+    assert_ne!(refused("/nonexistent/file").code, Some(0));
+    assert!(!run(ours(&["-q", "-l", "2"])).stderr.contains("The latest of"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use punctual_record::experiment::cyclic::{Metrics, Parameters};
-use punctual_record::{CallCauses, Distribution, Experiment, LateWake, Run, Series};
+use punctual_record::{CallCauses, Distribution, Experiment, LateWake, Notice, Run, Series};
 
 use crate::causes;
 use crate::document::{Block, Columns, Note, Section, Table};
@@ -22,7 +22,9 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let all = measured(series, Experiment::cyclic);
     let Some(first) = all.first() else { return Vec::new() };
     let load = first.parameters.load.as_ref().map_or_else(|| "no load".to_owned(), |load| format!("load: {load}"));
-    let interval = units::exact(first.parameters.interval_ns);
+    let intervals = all.iter().map(|thread| thread.parameters.interval_ns);
+    let [shortest, longest] = [intervals.clone().min(), intervals.max()].map(|ns| units::exact(ns.unwrap_or(0)));
+    let interval = if shortest == longest { shortest } else { format!("{shortest} to {longest}") };
     let heading = format!("wake-ups every {interval}, {load}, {}", under(&first.conditions));
     let table = Columns::new()
         .left("CPU", ALWAYS, |thread: &Cyclic<'_>| thread.subject.trim_start_matches("cpu").to_owned())
@@ -132,7 +134,8 @@ fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
         0 => "None was missed.".to_owned(),
         missed => format!("{} more were missed.", units::count(missed)),
     });
-    if worst.parameters.load.is_none() {
+    let is_busy = run.notices.iter().any(|notice| matches!(notice, Notice::BusyMachine { .. }));
+    if worst.parameters.load.is_none() && !is_busy {
         sentences.push(
             "Nothing was added to the load of the machine: an idle machine says little of its worst case. --load adds some.".to_owned(),
         );

@@ -17,10 +17,12 @@ use punctual_linux::clock::Clock;
 use punctual_linux::sched;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
 
+use super::causes::Causes;
 use super::cpus::node_of;
 use super::form::{Row, Table, Values, spikes};
 use super::options::{Affinity, Alignment, Asked, Options};
 use super::pipe::{NamedPipe, StatusFile};
+use super::told::say;
 use super::{clock, help, json, options, told};
 use crate::exit::Exit;
 use crate::terminal;
@@ -40,12 +42,6 @@ pub(crate) fn perform(words: &[String], arguments: &[String]) -> anyhow::Result<
             Session::open(*options, words.to_vec(), &allowed)?.perform()
         }
     }
-}
-
-/// A note on stderr. Like cyclictest's comments, it begins with `#`: programs that read both streams pass over it.
-fn say(note: &str) {
-    let note: String = note.chars().filter(|c| !c.is_control()).collect();
-    terminal::say(&format!("# {note}\n"));
 }
 
 /// The signals that came.
@@ -81,6 +77,7 @@ struct Session {
     values: Vec<Values>,
     signals: Signals,
     status_file: Option<StatusFile>,
+    causes: Option<Causes>,
     /// What holds until the end.
     _held: Guard,
     started: String,
@@ -105,7 +102,7 @@ impl Session {
         {
             say(&format!("the CPUs of the main thread: {error}"));
         }
-        let (held, told) = hold(&options);
+        let (held, kept, told) = hold(&options);
         deaf |= !print(&told);
         if options.resolution {
             clock::resolution(&options).iter().for_each(|line| say(line));
@@ -115,8 +112,12 @@ impl Session {
         if options.verbose {
             deaf |= !print(&told::threads(&options, allowed));
         }
-        let crew = Crew::start(orders(&options, allowed)?).map_err(anyhow::Error::new)?;
+        let mut orders = orders(&options, allowed)?;
+        let mut causes = Causes::open(&words, orders.limits.unit, kept)?;
+        orders.keep.spread = causes.is_some();
+        let crew = Crew::start(orders).map_err(anyhow::Error::new)?;
         refuse_without_policy(&crew)?;
+        causes.iter_mut().for_each(|causes| causes.begin(&crew));
         let row = |(number, gauge): (usize, &Arc<punctual_lab::cyclic::Gauge>)| {
             let cpu = options.cpu_of(number, allowed);
             Row {
@@ -130,7 +131,7 @@ impl Session {
         let rows: Vec<Row> = crew.gauges().iter().enumerate().map(row).collect();
         let values = rows.iter().map(|_| Values::default()).collect();
         let table = Table { rows, nsecs: options.nsecs, smi: options.smi };
-        Ok(Self { options, words, crew, table, values, signals, status_file, _held: held, started, deaf })
+        Ok(Self { options, words, crew, table, values, signals, status_file, causes, _held: held, started, deaf })
     }
 
     /// Runs to the end, and prints the results.
@@ -138,7 +139,8 @@ impl Session {
         let pipe = self.options.fifo.as_ref().map(|path| NamedPipe::serve(path, self.table.clone()));
         self.watch();
         // Theirs does so too: the last values are printed before the threads have ended.
-        self.crew.end();
+        let usage = self.crew.end();
+        let caused = self.causes.take().is_none_or(|causes| causes.end(&self.crew, &usage));
         if let Some(why) = pipe.and_then(NamedPipe::end) {
             say(&why);
         }
@@ -152,7 +154,7 @@ impl Session {
         if self.options.refresh_on_max && self.draws() {
             self.put(&format!("\u{1b}[{}B", self.table.rows.len() + 2));
         }
-        self.conclude()
+        Ok(self.conclude()?.unless_lost(caused))
     }
 
     /// Whether a screen is drawn.
@@ -169,7 +171,10 @@ impl Session {
                 shown_max = max;
                 self.show();
             }
-            std::thread::sleep(LOOK);
+            match &mut self.causes {
+                Some(causes) => causes.look(LOOK),
+                None => std::thread::sleep(LOOK),
+            }
             self.answer_signals();
             let bell = self.crew.bell();
             if bell.rung() || bell.ended() > 0 || self.deaf {
@@ -278,7 +283,7 @@ fn print(text: &str) -> bool {
 }
 
 /// Locks memory and requests a latency, and says on stdout what holds.
-fn hold(options: &Options) -> (Guard, String) {
+fn hold(options: &Options) -> (Guard, Conditions, String) {
     let mut wanted = Conditions::new();
     if options.mlockall {
         wanted = wanted.lock_memory();
@@ -289,10 +294,11 @@ fn hold(options: &Options) -> (Guard, String) {
         None if options.laptop => say("cpu_dma_latency is left alone, to save the battery"),
         None => say("cpu_dma_latency is left alone"),
     }
-    let Applied { guard, refused } = wanted.allow_irreversible().apply();
+    let Applied { guard, refused } = wanted.clone().allow_irreversible().apply();
     refused.iter().for_each(|refused| say(&refused.to_string()));
     let holds = latency.filter(|_| guard.grants(Condition::DMA_LATENCY));
-    (guard, holds.map(|us| format!("# /dev/cpu_dma_latency set to {us}us\n")).unwrap_or_default())
+    let kept = refused.iter().fold(wanted, |kept, refused| kept.without(refused.condition));
+    (guard, kept, holds.map(|us| format!("# /dev/cpu_dma_latency set to {us}us\n")).unwrap_or_default())
 }
 
 /// What the threads are to do.

@@ -5,6 +5,7 @@
 //! has it as soon as one option is cyclictest's alone: a letter (`-p`), a long name that the native form does not have (`--smp`,
 //! `--thr=2`), or a value that the native form does not take (`--duration=60`, `--policy=fifo`).
 
+mod causes;
 mod clock;
 mod cpus;
 mod dropin;

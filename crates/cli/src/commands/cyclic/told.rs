@@ -1,8 +1,15 @@
-//! What cyclictest says before the first value with `-v`: the CPUs of the machine, and the threads.
+//! What is said beside the figures: notes on stderr, and before the first value with `-v` the CPUs of the machine and the threads.
 
 use punctual::CpuSet;
 
 use super::options::{Affinity, Options};
+use crate::terminal;
+
+/// A note on stderr. Like cyclictest's comments, it begins with `#`: programs that read both streams pass over it.
+pub(super) fn say(note: &str) {
+    let note: String = note.chars().filter(|c| !c.is_control()).collect();
+    terminal::say(&format!("# {note}\n"));
+}
 
 /// What `-v` says of the machine.
 pub(super) fn facts(options: &Options, allowed: &CpuSet) -> String {

@@ -83,6 +83,7 @@ pub struct NotStarted {
 pub struct Crew {
     bell: Arc<Bell>,
     gauges: Vec<Arc<Gauge>>,
+    members: Vec<(String, Member)>,
     threads: Vec<JoinHandle<Usage>>,
     interrupters: Vec<Option<Interrupter>>,
     refused: Vec<Vec<Refused>>,
@@ -175,13 +176,11 @@ impl Crew {
         let starter = Arc::new(Starter::new(start, clock, members.len()));
         let (ready, told) = channel();
         let (mut threads, mut failed) = (Vec::new(), None);
-        for (thread, member) in members.into_iter().enumerate() {
+        let members = named(members);
+        for (thread, (name, member)) in members.iter().cloned().enumerate() {
             let (gauge, ready) = (gauges[thread].clone(), ready.clone());
             let (shared, met) = (Arc::clone(&bell), Arc::clone(&starter));
-            // Causes are told apart by the names of threads.
-            let cpu = member.conditions.get_cpus().filter(|cpus| cpus.len() == 1);
-            let number = cpu.and_then(|cpus| cpus.iter().next()).unwrap_or(thread);
-            let builder = std::thread::Builder::new().name(format!("cyclic/{number}")).stack_size(STACK);
+            let builder = std::thread::Builder::new().name(format!("cyclic/{name}")).stack_size(STACK);
             let cycles = move || cycle(thread, &member, (clock, waiting, limits), (&gauge, &shared, &met, ready));
             match builder.spawn(cycles) {
                 Ok(handle) => threads.push(handle),
@@ -194,7 +193,7 @@ impl Crew {
             }
         }
         drop(ready);
-        let mut crew = Self { bell, gauges, threads, interrupters: Vec::new(), refused: Vec::new(), smi };
+        let mut crew = Self { bell, gauges, members, threads, interrupters: Vec::new(), refused: Vec::new(), smi };
         let mut all: Vec<Ready> = told.iter().take(crew.threads.len()).collect();
         all.sort_by_key(|ready| ready.thread);
         let failed = failed.or_else(|| all.iter_mut().find_map(|ready| Some((ready.thread, ready.failed.take()?))));
@@ -212,6 +211,12 @@ impl Crew {
     #[must_use]
     pub fn gauges(&self) -> &[Arc<Gauge>] {
         &self.gauges
+    }
+
+    /// The threads with their names: the CPU, and where several have it, the number of the thread after it (`0.2`).
+    #[must_use]
+    pub fn members(&self) -> &[(String, Member)] {
+        &self.members
     }
 
     /// What the threads share.
@@ -262,6 +267,18 @@ impl Drop for Crew {
             self.end();
         }
     }
+}
+
+/// Names the threads. Causes are told apart by the names of threads.
+fn named(members: Vec<Member>) -> Vec<(String, Member)> {
+    let mut named: Vec<(String, Member)> = Vec::new();
+    for (thread, member) in members.into_iter().enumerate() {
+        let cpu = member.conditions.get_cpus().filter(|cpus| cpus.len() == 1);
+        let name = cpu.and_then(|cpus| cpus.iter().next()).unwrap_or(thread).to_string();
+        let is_taken = named.iter().any(|(known, _)| *known == name);
+        named.push((if is_taken { format!("{name}.{thread}") } else { name }, member));
+    }
+    named
 }
 
 /// A thread from its conditions to its end.

@@ -19,7 +19,7 @@ pub struct Keep {
     pub units: usize,
     /// The last [`KEPT`] values.
     pub values: bool,
-    /// The spread of all values, in buckets of less than 1 %.
+    /// The spread of all latenesses in ns, in buckets of less than 1 %, whatever the unit of the values.
     pub spread: bool,
 }
 
@@ -90,9 +90,9 @@ impl Gauge {
         }
     }
 
-    /// Counts a cycle of this value, and what was missed after it.
+    /// Counts a cycle of this value, which is `late_ns` in the unit of the run, and what was missed after it.
     #[inline]
-    pub(super) fn record(&self, value: i64, missed: u64) {
+    pub(super) fn record(&self, value: i64, late_ns: i64, missed: u64) {
         let cycle = self.cycles.load(Ordering::Relaxed);
         if value < self.min.load(Ordering::Relaxed) {
             self.min.store(value, Ordering::Relaxed);
@@ -112,7 +112,7 @@ impl Gauge {
             self.values[cycle as usize % KEPT].store(value, Ordering::Relaxed);
         }
         if !self.spread.is_empty() {
-            add(&self.spread[bucket(value)], 1);
+            add(&self.spread[bucket(late_ns)], 1);
         }
         self.cycles.store(cycle.wrapping_add(1), Ordering::Release);
     }
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn each_cycle_is_counted_in_each_place() {
         let gauge = Gauge::new(Keep { units: 3, values: true, spread: true }, false);
-        [2, 7, 0, -1, 7].iter().for_each(|value| gauge.record(*value, u64::from(*value == 7)));
+        [2, 7, 0, -1, 7].iter().for_each(|value| gauge.record(*value, *value, u64::from(*value == 7)));
         assert_eq!((gauge.cycles(), gauge.missed(), gauge.beyond()), (5, 2, 3));
         assert_eq!((gauge.extremes(), gauge.last(), gauge.sum()), (Some((-1, 7)), 7, 15));
         assert_eq!([0, 1, 2, 3].map(|unit| gauge.at(unit)), [1, 0, 1, 0]);
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn old_values_are_gone() {
         let gauge = Gauge::new(Keep { values: true, ..Keep::default() }, false);
-        (0..=KEPT as i64).for_each(|value| gauge.record(value, 0));
+        (0..=KEPT as i64).for_each(|value| gauge.record(value, value, 0));
         assert_eq!((gauge.value(0), gauge.value(1)), (None, Some(1)));
         assert_eq!(gauge.extremes(), Some((0, KEPT as i64)));
     }

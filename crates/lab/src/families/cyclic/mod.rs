@@ -1,5 +1,6 @@
 //! `cyclic`: threads that wake up at regular intervals and record how late each wake-up was.
 
+mod aside;
 mod bell;
 mod crew;
 mod cycle;
@@ -11,6 +12,7 @@ mod plan;
 mod stretch;
 mod turn;
 
+pub use aside::Aside;
 pub use bell::{Bell, Spike, Spikes, TraceMark};
 pub use crew::{Crew, Member, NotStarted, Orders, Start};
 pub use gauge::{Gauge, KEPT, Keep, highest};

@@ -9,10 +9,8 @@ use std::time::Duration;
 use punctual::conditions::{Applied, Conditions, Refused};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_record::experiment::cyclic::{Metrics, Parameters};
-use punctual_record::{
-    About, Causes, Experiment, Notice, Quantity, Recorder, Run, Series, SeriesId, Typed, Unseen, Usage,
-};
+use punctual_record::experiment::cyclic::Parameters;
+use punctual_record::{Causes, Experiment, Notice, Recorder, Run, Series, Unseen, Usage};
 
 use super::bell::{Bell, Spikes};
 use super::crew::{Crew, Member, Orders, Start};
@@ -114,15 +112,9 @@ impl Shown {
 
 /// The series of each CPU.
 fn series(plan: &Plan, stretches: &[Stretches], label: &str) -> Vec<Series> {
-    let of = |(cpu, stretches): (usize, &Stretches)| {
-        let parameters = Parameters { interval_ns: plan.interval_ns, load: plan.load() };
-        let metrics = Metrics { missed: Some(stretches.gauge().missed()) };
-        let experiment = Experiment::Cyclic(Typed { parameters, metrics });
-        let (subject, quantity) = (format!("cpu{cpu}"), Quantity::Lateness);
-        let id = SeriesId { experiment, subject, about: About::default(), conditions: label.to_owned(), quantity };
-        stretches.tally.to_series(id)
-    };
-    plan.cpus.iter().zip(stretches).filter(|(_, stretches)| stretches.tally.count() > 0).map(of).collect()
+    let parameters = Parameters { interval_ns: plan.interval_ns, load: plan.load() };
+    let of = |(cpu, one): (usize, &Stretches)| one.series(format!("cpu{cpu}"), parameters.clone(), label);
+    plan.cpus.iter().zip(stretches).filter_map(of).collect()
 }
 
 fn perform(
@@ -145,7 +137,7 @@ fn perform(
             seen.refused.push(refused.clone());
         }
     }
-    seen.stretches = crew.gauges().iter().map(Stretches::new).collect();
+    seen.stretches = crew.gauges().iter().map(|gauge| Stretches::new(gauge, Unit::Nanoseconds)).collect();
     lookout.begin(&crew);
     if plan.duration >= LONG {
         lookout.compare(&crew);

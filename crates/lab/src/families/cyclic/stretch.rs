@@ -2,23 +2,36 @@
 
 use std::sync::Arc;
 
-use punctual_record::{Recorder, SeriesTally, Usage};
+use punctual_record::experiment::cyclic::{Metrics, Parameters};
+use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesId, SeriesTally, Typed, Usage};
 
 use super::gauge::{Gauge, highest};
+use super::turn::Unit;
 
 /// The rounds of one thread.
 #[derive(Debug, Clone)]
 pub(super) struct Stretches {
     gauge: Arc<Gauge>,
+    unit_ns: i64,
     counted: Vec<u64>,
     extremes: Option<(i64, i64)>,
-    pub(super) tally: SeriesTally,
+    tally: SeriesTally,
 }
 
 impl Stretches {
-    /// Before the first cycle.
-    pub(super) fn new(gauge: &Arc<Gauge>) -> Self {
-        Self { gauge: Arc::clone(gauge), counted: Vec::new(), extremes: None, tally: SeriesTally::new() }
+    /// Before the first cycle. `unit`: that of the gauge's values.
+    pub(super) fn new(gauge: &Arc<Gauge>, unit: Unit) -> Self {
+        let (gauge, tally) = (Arc::clone(gauge), SeriesTally::new());
+        Self { gauge, unit_ns: unit.ns(), counted: Vec::new(), extremes: None, tally }
+    }
+
+    /// The series of this subject; `None` without a cycle.
+    pub(super) fn series(&self, subject: String, parameters: Parameters, label: &str) -> Option<Series> {
+        let metrics = Metrics { missed: Some(self.gauge.missed()) };
+        let experiment = Experiment::Cyclic(Typed { parameters, metrics });
+        let (conditions, quantity) = (label.to_owned(), Quantity::Lateness);
+        let id = SeriesId { experiment, subject, about: About::default(), conditions, quantity };
+        (self.tally.count() > 0).then(|| self.tally.to_series(id))
     }
 
     /// Enters what was counted since the last call as a round. The minimum and the maximum of the run are exact, other values are known
@@ -26,7 +39,7 @@ impl Stretches {
     pub(super) fn enter(&mut self, (round, started_ns): (u32, u64), recorder: &mut Recorder, usage: Usage) {
         recorder.clear();
         let now = self.gauge.spread();
-        let extremes = self.gauge.extremes();
+        let extremes = self.gauge.extremes().map(|(min, max)| (min * self.unit_ns, max * self.unit_ns));
         let Some((min, max)) = extremes else { return };
         self.counted.resize(now.len(), 0);
         let (new_min, new_max) = match self.extremes {
@@ -67,11 +80,11 @@ mod tests {
     #[test]
     fn the_rounds_together_have_all_cycles_and_the_exact_extremes() {
         let gauge = Arc::new(Gauge::new(Keep { spread: true, ..Keep::default() }, false));
-        let mut stretches = Stretches::new(&gauge);
+        let mut stretches = Stretches::new(&gauge, Unit::Nanoseconds);
         let mut recorder = Recorder::new();
         let rounds = [vec![71_234, 50_001, 60_000], vec![], vec![40_404, 55_000], vec![61_000, 100_003]];
         for (round, values) in (0..).zip(&rounds) {
-            values.iter().for_each(|value| gauge.record(*value, 0));
+            values.iter().for_each(|value| gauge.record(*value, *value, 0));
             stretches.enter((round, 0), &mut recorder, Usage::default());
         }
         let distribution = stretches.tally.distribution();

@@ -41,6 +41,14 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// Nanoseconds of one.
+    pub(super) fn ns(self) -> i64 {
+        match self {
+            Self::Microseconds => 1000,
+            Self::Nanoseconds => 1,
+        }
+    }
+
     #[inline]
     fn of_ns(self, ns: i64) -> i64 {
         match self {
@@ -198,7 +206,7 @@ impl Turn<'_> {
             if let Some(spikes) = self.bell.spikes() {
                 spikes.look(Spike { thread: self.thread, value, at_ns: now_ns });
             }
-            self.gauge.record(value, woken.missed);
+            self.gauge.record(value, woken.late_ns, woken.missed);
             if until_ns.is_some_and(|until| now_ns >= until) {
                 self.bell.ring();
             }
