@@ -172,6 +172,12 @@ impl Watch {
     pub fn causes(&mut self) -> Causes {
         let batch = self.tap.read_all();
         self.take(&batch);
+        self.causes_so_far()
+    }
+
+    /// The same while recording goes on: without the newest events, which may not be complete.
+    #[must_use]
+    pub fn causes_so_far(&self) -> Causes {
         let unsplit = self.found.uncut.iter().map(|(why, count)| Unsplit { why: why.to_string(), count: *count });
         let missing = self
             .tap

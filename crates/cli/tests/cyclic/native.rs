@@ -39,7 +39,9 @@ fn a_limit_that_is_exceeded_is_status_3() {
     let left = punctual(&["--duration", "1s", "--quiet", "--fail-if", "max > 1ns", "--no-keep"]);
     assert_eq!(left.code, Some(3), "{}", left.stderr);
     assert!(left.stdout.starts_with("FAIL: max of cpu"), "{}", left.stdout);
-    assert!(left.stdout.contains("an idle machine says little"), "{}", left.stdout);
+    // A busy machine is not called idle.
+    let is_busy = left.stdout.contains("Busy machine");
+    assert_ne!(left.stdout.contains("an idle machine says little"), is_busy, "{}", left.stdout);
     assert!(left.stdout.lines().count() <= 24, "one screen: {}", left.stdout);
 }
 
@@ -118,6 +120,10 @@ fn a_killed_run_is_found_again_and_a_finished_one_leaves_nothing() {
     let first = punctual_testing::eventually("the run so far", read);
     let later = punctual_testing::eventually("a later one", || read().filter(|run| count(run) > count(&first)));
     assert!(!later.complete && later.series.len() == first.series.len());
+    // Where the kernel shows its events, the run so far has causes.
+    if later.causes.is_none() {
+        lacks(Lack::Events);
+    }
     killed.kill().unwrap();
     killed.wait().unwrap();
     let next = run(cyclic("1s"));

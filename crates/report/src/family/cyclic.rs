@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use punctual_record::experiment::cyclic::{Metrics, Parameters};
-use punctual_record::{CallCauses, Distribution, Experiment, LateWake, Notice, Run, Series};
+use punctual_record::{CallCauses, Distribution, Experiment, LateWake, Run, Series};
 
 use crate::causes;
-use crate::document::{Block, Columns, Note, Section, Table};
+use crate::document::{Align, Block, Column, Columns, Note, Section, Table};
 use crate::evidence::tail;
 use crate::format::naming::under;
-use crate::format::{spoken, units};
-use crate::verdict::{Advice, Answer};
+use crate::format::{self, Scale, spoken, units};
+use crate::verdict::{Advice, Answer, is_busy};
 
 use super::shared::{ALWAYS, Family, Measured, absent_note, measured};
 
@@ -134,8 +134,7 @@ fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
         0 => "None was missed.".to_owned(),
         missed => format!("{} more were missed.", units::count(missed)),
     });
-    let is_busy = run.notices.iter().any(|notice| matches!(notice, Notice::BusyMachine { .. }));
-    if worst.parameters.load.is_none() && !is_busy {
+    if worst.parameters.load.is_none() && !is_busy(run) {
         sentences.push(
             "Nothing was added to the load of the machine: an idle machine says little of its worst case. --load adds some.".to_owned(),
         );
@@ -143,9 +142,17 @@ fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     Answer { table: Some(first_figures(run, &all)), ..Answer::of(sentences) }
 }
 
+/// Letters of a histogram.
+const DRAWING: usize = 12;
+
 /// The figures of the first screen: a row for each CPU.
 fn first_figures(run: &Run, all: &[Cyclic<'_>]) -> Table {
     let latest = |thread: &Cyclic<'_>| of_the_latest(run, thread).map_or("-".to_owned(), |(cause, _)| cause);
+    let scale = Scale::over(all.iter().map(|thread| thread.series));
+    let heading = scale.map_or_else(String::new, |scale| {
+        let [low, high] = [scale.low_ns, scale.high_ns].map(units::duration);
+        format!("{low} to {high}")
+    });
     let columns = Columns::new()
         .left("CPU", ALWAYS, |thread: &Cyclic<'_>| thread.subject.trim_start_matches("cpu").to_owned())
         .count("wake-ups", 40, |thread| Some(thread.summary.count))
@@ -153,6 +160,10 @@ fn first_figures(run: &Run, all: &[Cyclic<'_>]) -> Table {
         .ns("p50", ALWAYS, |thread| thread.summary.p50)
         .ns("p99", ALWAYS, |thread| thread.summary.p99)
         .ns("p99.9", 60, |thread| thread.summary.p999)
-        .ns("max", ALWAYS, |thread| thread.summary.max);
+        .ns("max", ALWAYS, |thread| thread.summary.max)
+        .column(Column::named(heading, Align::Drawn, 30), |thread| {
+            let bins = scale.and_then(|scale| format::bins(thread.series, scale, DRAWING));
+            bins.map_or_else(|| units::ABSENT.to_owned(), |bins| format::draw(&bins))
+        });
     if run.causes.is_some() { columns.left("max lost to", ALWAYS, latest).of(all) } else { columns.of(all) }
 }

@@ -1,10 +1,10 @@
 //! The run so far, on disk: what a crash or SIGKILL leaves of a long run.
 //!
-//! About each second the whole run is written beside its file and gets its name by rename(2), so the file is always a whole run. The end of
-//! the command removes it: the run itself is then kept as every run is. A later run finds what a killed one left, and names it.
+//! Each second at the latest the whole run, with its causes, is written and synced beside its file and gets its name by rename(2). So the
+//! file is always a whole run, also after a crash of the machine. The end of the command removes it: the run itself is then kept as every run is. A later run finds what a killed one left, and names it.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const NAME: [&str; 2] = ["cyclic-", ".json"];
 /// What a killed run is called once it was found: among the runs that could not be written, of which the oldest go first.
 const FOUND: &str = "unwritten-";
 /// From one writing to the next.
-const EACH: Duration = Duration::from_millis(900);
+const EACH: Duration = Duration::from_millis(700);
 
 /// An observer that writes the run so far, and hands everything on to the progress line.
 pub(super) struct Journal {
@@ -46,8 +46,12 @@ impl Journal {
         let mut json = Vec::new();
         run.to_json(&mut json).map_err(io::Error::other)?;
         let part = path.with_extension("part");
-        fs::write(&part, &json)?;
-        fs::rename(&part, path)
+        let mut file = File::create(&part)?;
+        file.write_all(&json)?;
+        file.sync_data()?;
+        fs::rename(&part, path)?;
+        // The new name is on disk when its folder is.
+        path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
     }
 }
 
@@ -104,6 +108,8 @@ impl Observer for Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        self.path.iter().for_each(|path| drop(fs::remove_file(path)));
+        for path in self.path.iter().flat_map(|path| [path.clone(), path.with_extension("part")]) {
+            let _ = fs::remove_file(path);
+        }
     }
 }

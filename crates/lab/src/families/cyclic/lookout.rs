@@ -30,6 +30,12 @@ const BLOCKS: usize = 16;
 /// One block.
 const BLOCK: Duration = Duration::from_millis(100);
 
+/// Shortest time between two gatherings of the causes so far.
+const GATHER: Duration = Duration::from_millis(600);
+/// Gathering them takes at most the time since the last one, divided by this: the names of the kernel's functions are a long
+/// list, and the rings fill meanwhile.
+const SHARE: u32 = 20;
+
 /// The calls in which a thread waits, whatever their width.
 const WAITS: [&str; 2] = ["nanosleep", "sigtimedwait"];
 
@@ -42,6 +48,8 @@ pub struct Lookout {
     flight: Flight,
     blocks: Vec<f64>,
     counted: Vec<Vec<u64>>,
+    /// When the causes so far were last gathered, and how long that took.
+    gathered: Option<(Instant, Duration)>,
 }
 
 /// The newest events, and how much of them the tracer has.
@@ -74,7 +82,7 @@ impl Lookout {
     #[must_use]
     pub fn closed() -> Self {
         let (flight, blocks, counted) = (Flight::default(), Vec::new(), Vec::new());
-        Self { watch: None, missing: Vec::new(), tracer: None, flight, blocks, counted }
+        Self { watch: None, missing: Vec::new(), tracer: None, flight, blocks, counted, gathered: None }
     }
 
     /// Watches the threads from now on.
@@ -162,15 +170,31 @@ impl Lookout {
             self.flight.hand_on(spikes, tracer);
         }
         let Some(mut watch) = self.watch else { return (None, self.missing) };
-        let mut causes = watch.causes();
+        let causes = watch.causes();
         watch.close_meanwhile();
-        // Not those of the beginning and the end of a thread.
-        causes.calls.retain(|call| WAITS.iter().any(|wait| call.call.contains(wait)));
-        causes.worst.retain(|wake| WAITS.iter().any(|wait| wake.call.contains(wait)));
-        causes.missing.extend(self.missing);
-        causes.effect = effect(&self.blocks);
-        (Some(causes), Vec::new())
+        (Some(completed(causes, &self.missing, &self.blocks)), Vec::new())
     }
+
+    /// The causes so far, while the threads run; `None`: there are none, or they were gathered a moment ago.
+    pub(super) fn so_far(&mut self) -> Option<Causes> {
+        let watch = self.watch.as_ref()?;
+        let begun = Instant::now();
+        if self.gathered.is_some_and(|(at, took)| begun - at < GATHER.max(took * SHARE)) {
+            return None;
+        }
+        let causes = completed(watch.causes_so_far(), &self.missing, &self.blocks);
+        self.gathered = Some((begun, begun.elapsed()));
+        Some(causes)
+    }
+}
+
+/// The causes of waits, without those of the beginning and the end of a thread, and what watching adds.
+fn completed(mut causes: Causes, missing: &[Unseen], blocks: &[f64]) -> Causes {
+    causes.calls.retain(|call| WAITS.iter().any(|wait| call.call.contains(wait)));
+    causes.worst.retain(|wake| WAITS.iter().any(|wait| wake.call.contains(wait)));
+    causes.missing.extend_from_slice(missing);
+    causes.effect = effect(blocks);
+    causes
 }
 
 impl Flight {

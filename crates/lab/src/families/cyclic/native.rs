@@ -61,12 +61,13 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let started_ns = session.time_of(begin_ns);
     let tracer = session.take_tracer();
     let shown = Shown::default();
-    let so_far = Shown(Arc::clone(&shown.0), None);
+    let so_far = Shown(Arc::clone(&shown.0));
     let perform = move |stage: &Stage| perform(&performed, stage, (begin_ns, started_ns), (tracer, so_far));
     let as_asked = condition_set(&asked, &asked, &[]);
     let enter = |run: &mut Run| {
-        let stretches = shown.0.lock().unwrap_or_else(PoisonError::into_inner);
-        run.series.extend(series(&plan, &stretches, &as_asked.label));
+        let seen = shown.0.lock().unwrap_or_else(PoisonError::into_inner);
+        run.series.extend(series(&plan, &seen.0, &as_asked.label));
+        run.causes.clone_from(&seen.1);
         run.conditions.push(as_asked.clone());
         run.complete = false;
     };
@@ -89,24 +90,19 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     unmet.map_or(Ok(()), |refusal| Err(Error::Refused(refusal)))
 }
 
-/// The rounds so far, for who shows or keeps them, and when they were last put there.
+/// The rounds and the causes so far, for who shows or keeps them.
 #[derive(Debug, Default)]
-struct Shown(Arc<Mutex<Vec<Stretches>>>, Option<Duration>);
-
-/// From one copy of the rounds to the next: what a crash loses.
-const COPY: Duration = Duration::from_millis(900);
+struct Shown(Arc<Mutex<(Vec<Stretches>, Option<Causes>)>>);
 
 impl Shown {
-    /// Takes a copy with what was counted since the last round, if it is time.
-    fn update(&mut self, stretches: &[Stretches], at: (u32, u64), now: Duration) {
-        if self.1.is_some_and(|last| now - last < COPY) {
-            return;
-        }
-        self.1 = Some(now);
+    /// Takes a copy with what was counted since the last round.
+    fn update(&self, stretches: &[Stretches], at: (u32, u64), causes: Option<Causes>) {
         let mut copy = stretches.to_vec();
         let mut recorder = Recorder::new();
         copy.iter_mut().for_each(|one| one.enter(at, &mut recorder, Usage::default()));
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = copy;
+        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.0 = copy;
+        shown.1 = causes.or(shown.1.take());
     }
 }
 
@@ -121,7 +117,7 @@ fn perform(
     plan: &Plan,
     stage: &Stage,
     times: (i64, u64),
-    (tracer, mut shown): (Option<Box<dyn Tracer>>, Shown),
+    (tracer, shown): (Option<Box<dyn Tracer>>, Shown),
 ) -> Result<Seen, Error> {
     stage.announce(plan.duration + AROUND);
     let Applied { guard, refused } = plan.of_all.clone().allow_irreversible().apply();
@@ -142,7 +138,7 @@ fn perform(
     if plan.duration >= LONG {
         lookout.compare(&crew);
     }
-    seen.usage = watch(plan, stage, &mut seen.stretches, times, (&mut crew, &mut lookout, &mut shown));
+    seen.usage = watch(plan, stage, &mut seen.stretches, times, (&mut crew, &mut lookout, &shown));
     (seen.causes, seen.unseen) = lookout.end(crew.bell().spikes());
     drop(loads);
     seen.left.extend(guard.restore().iter().map(crate::frame::settings::not_restored));
@@ -178,7 +174,7 @@ fn watch(
     stage: &Stage,
     stretches: &mut [Stretches],
     (begin_ns, started_ns): (i64, u64),
-    (crew, lookout, shown): (&mut Crew, &mut Lookout, &mut Shown),
+    (crew, lookout, shown): (&mut Crew, &mut Lookout, &Shown),
 ) -> Vec<Option<Usage>> {
     let mut recorder = Recorder::new();
     let each = (plan.duration / ROUNDS).min(LONGEST_ROUND);
@@ -192,7 +188,7 @@ fn watch(
             stretches.iter_mut().for_each(|one| one.enter(at, &mut recorder, Usage::default()));
             (round, since) = (round + 1, now);
         }
-        shown.update(stretches, (round, started_ns + since.as_nanos() as u64), now);
+        shown.update(stretches, (round, started_ns + since.as_nanos() as u64), lookout.so_far());
         if linux::stop::requested() || !stage.pause(progress(plan, stretches, now)) {
             break;
         }
