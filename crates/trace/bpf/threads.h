@@ -171,7 +171,11 @@ INLINE void end_blocked(struct thread *thread, u64 now)
         if (asked > now)
             asked = now;
         struct key sleep = {.id = thread->id, .spent = ASLEEP, .call = wait->call};
+        /* A wait at a futex that timed out was for the same lock or signal as those that did not. */
+        if (!wait->mode)
+            sleep.thing = wait->thing;
         add(thread, &sleep, since, asked);
+        sleep.thing = 0;
         sleep.spent = wait->spent == FROZEN ? FROZEN : SLEPT_LONGER;
         add(thread, &sleep, asked, now);
     } else {

@@ -47,6 +47,20 @@ fn a_lock_has_its_holder_and_what_the_holder_did() {
 }
 
 #[test]
+fn a_wait_for_a_signal_that_times_out_has_its_futex() {
+    let Some((thread, _)) = watched("times-out", || {
+        let (_keeps_it_open, told) = mpsc::channel::<()>();
+        assert!(told.recv_timeout(Duration::from_millis(40)).is_err());
+    }) else {
+        return;
+    };
+    assert_whole(&thread);
+    let parts = spent(&thread, Spent::Asleep);
+    let part = parts.iter().max_by_key(|part| part.ns).unwrap_or_else(|| panic!("{thread:?}"));
+    assert!(part.ns >= 30 * MS && part.call.as_deref() == Some("futex") && part.thing.futex.is_some(), "{thread:?}");
+}
+
+#[test]
 fn a_pipe_has_the_process_that_writes() {
     let Some((thread, _)) = watched("reads", || {
         let mut child = Command::new("sh").args(["-c", "sleep 0.05; echo"]).stdout(Stdio::piped()).spawn().unwrap();
