@@ -72,6 +72,9 @@ pub(crate) fn functions(addresses: &BTreeSet<u64>) -> BTreeMap<u64, String> {
 /// The functions around these addresses, which need not be their beginnings.
 pub(crate) fn enclosing(addresses: &BTreeSet<u64>) -> BTreeMap<u64, String> {
     let mut nearest: BTreeMap<u64, (u64, String)> = BTreeMap::new();
+    if addresses.is_empty() {
+        return BTreeMap::new();
+    }
     symbols(|begin, name| {
         // Symbols are in no order: of those before an address, the last one is around it.
         for address in addresses.range(begin..begin.saturating_add(FUNCTION)) {
@@ -83,6 +86,13 @@ pub(crate) fn enclosing(addresses: &BTreeSet<u64>) -> BTreeMap<u64, String> {
         None::<()>
     });
     nearest.into_iter().map(|(address, (_, name))| (address, name)).collect()
+}
+
+/// The name of a block device, by its number in the kernel.
+pub(crate) fn block_device(number: u32) -> Option<String> {
+    let (major, minor) = (number >> 20, number & 0xf_ffff);
+    let link = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    Some(link.file_name()?.to_string_lossy().into_owned())
 }
 
 /// Bytes of a large function.

@@ -1,7 +1,7 @@
 //! The sums of the kernel as a [`Budget`].
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use punctual_linux::syscall_name::name_of;
 use punctual_record::{
@@ -22,6 +22,8 @@ const PARTS: usize = 64;
 /// Links of a chain.
 const LINKS: u32 = 8;
 
+/// Numbers from here on are those of names that several threads may have.
+const ALIASES: u32 = 1 << 30;
 /// Threads for whose names the kernel had no room.
 const OTHERS: &str = "others";
 
@@ -75,7 +77,7 @@ impl<'a> Found<'a> {
             let number = u64::from_ne_bytes(number.try_into().unwrap_or_default());
             (number, u32::from_ne_bytes(device[..4].try_into().unwrap_or_default()))
         };
-        let names_of = functions(&stacks);
+        let names_of = names::enclosing(&stacks.values().flatten().copied().collect());
         let mut samples: BTreeMap<u32, BTreeMap<Place, u64>> = BTreeMap::new();
         for (key, count) in programs.all::<Bytes, [u8; 8]>("samples") {
             let key = Key::read(&key);
@@ -284,7 +286,7 @@ impl<'a> Found<'a> {
             thing.file = self.files.get(&(key.thing, key.device)).cloned();
         }
         if spent == Spent::Disk && key.device != 0 {
-            thing.device = device(key.device);
+            thing.device = names::block_device(key.device);
         }
         thing
     }
@@ -303,8 +305,9 @@ impl<'a> Found<'a> {
     }
 
     fn thread_named(&self, info: &Info, tid: u32) -> Who {
-        let watched = self.infos.values().find(|info| info.tid == tid && !info.name.name.is_empty());
-        let named = watched.map(|info| &info.name).or_else(|| self.names.get(&tid)).cloned().filter(|name| name.tid != 0);
+        let watched = || self.infos.values().find(|info| tid < ALIASES && info.tid == tid).map(|info| &info.name);
+        let named = self.names.get(&tid).or_else(watched);
+        let named = named.filter(|name| name.tid != 0 && !name.name.is_empty()).cloned();
         let name = named.unwrap_or_else(|| Name { name: OTHERS.to_owned(), ..Name::default() });
         let its = self.cgroups.borrow_mut().entry(name.pid).or_insert_with(|| cpu_group(name.pid)).clone();
         let own = self.groups.cpu_path(info.name.pid);
@@ -389,17 +392,4 @@ fn policy(name: &Name) -> ThreadPolicy {
         _ if name.policy == IDLE => ThreadPolicy::Idle,
         _ => ThreadPolicy::Fair(name.nice.clamp(-20, 19) as i8),
     }
-}
-
-/// The name of a block device, by its number in the kernel.
-fn device(number: u32) -> Option<String> {
-    let (major, minor) = (number >> 20, number & 0xf_ffff);
-    let link = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok()?;
-    Some(link.file_name()?.to_string_lossy().into_owned())
-}
-
-/// The functions of all addresses.
-fn functions(stacks: &BTreeMap<u32, Vec<u64>>) -> BTreeMap<u64, String> {
-    let addresses: BTreeSet<u64> = stacks.values().flatten().copied().collect();
-    if addresses.is_empty() { BTreeMap::new() } else { names::enclosing(&addresses) }
 }

