@@ -154,7 +154,7 @@ impl Watcher {
         causes.missing.extend((left_out > 0).then(|| Unseen {
             what: format!("{left_out} of the threads"),
             why: "the kernel has no room for more at a time".to_owned(),
-            remedy: Some("name those that matter (--thread)".to_owned()),
+            remedy: Some("watch some of its threads by name".to_owned()),
         }));
         let threads = self.account.threads();
         let less = |used: Option<u64>, at: usize| Some(used?.saturating_sub(self.aside[at]));
