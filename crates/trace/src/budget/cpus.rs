@@ -7,7 +7,7 @@ use std::fs::read_to_string;
 
 /// Threads whose CPUs are read at a time.
 const MOST: usize = 64;
-/// They are read each so many looks: once a second.
+/// They are read at every fifth look: once a second.
 const EACH: u32 = 5;
 /// A CPU is idle that was so for this share of the time.
 const IDLE: f64 = 0.5;

@@ -32,7 +32,7 @@ const BETWEEN: Duration = Duration::from_millis(200);
 
 /// Threads that are asked for their process at a time.
 const MET: usize = 1024;
-/// The same at the end, so many times.
+/// Batches of that size at the end, at most.
 const LAST: usize = 16;
 /// Processes whose control groups are looked at.
 const PROCESSES: usize = 256;

@@ -153,6 +153,7 @@ fn a_time_out_of_a_tick_is_coarse_and_a_longer_one_is_asked_for() {
         losses(&Budget { tick_ns, ..of(vec![thread]) }, PROGRAM).swap_remove(0).kind
     };
     assert_eq!(wait(250, Some(4 * MS)), LossKind::CoarseTimeout, "8 ms each: two ticks at most");
+    assert_eq!(wait(215, Some(4 * MS)), LossKind::CoarseTimeout, "9.3 ms each: two ticks, served late");
     assert_eq!(wait(250, Some(MS)), LossKind::Input, "8 ms each are eight ticks: they were asked for");
     assert_eq!(wait(160, Some(4 * MS)), LossKind::Input, "12 ms each were asked for, but for a third");
     assert_eq!(wait(250, None), LossKind::Input, "the tick is not known");

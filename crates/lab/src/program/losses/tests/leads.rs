@@ -51,7 +51,7 @@ fn a_program_that_computes_longer_than_it_waits_for_work_computes() {
     assert_eq!(with(1700), LossKind::Computes);
     assert_eq!(with(100), LossKind::Pipe);
     let kept = by(stranger("thief"), part(Spent::Ready, 600, 90));
-    assert_eq!(kind(vec![kept, part(Spent::Running, 1700, 40)]), LossKind::HogProcess, "that is not for want of work");
+    assert_eq!(kind(vec![kept, part(Spent::Running, 1700, 40)]), LossKind::HogProcess, "it had work, and no CPU");
 }
 
 #[test]
