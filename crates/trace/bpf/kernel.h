@@ -130,8 +130,8 @@ struct task_group {
 struct task_struct {
     struct thread_info thread_info;
     unsigned int __state;
-    int on_rq;
-    int on_cpu;
+    unsigned int on_rq;
+    unsigned int on_cpu;
     int prio;
     int static_prio;
     unsigned int rt_priority;

@@ -90,18 +90,21 @@ ALONE int flush(struct thread *thread, struct slot *slot)
     struct control *all = control();
     if (!all)
         return 0;
-    if (!keep_sum(all, &slot->key, &slot->sum, all->kept < DETAILED)) {
+    /* Linux 6.1 takes keys and values of maps from the stack, and not from what a pointer of an argument leads to. */
+    struct key key = slot->key;
+    struct sum sum = slot->sum;
+    if (!keep_sum(all, &key, &sum, all->kept < DETAILED)) {
         const struct key *whole = &slot->key;
-        struct key few = {.id = whole->id, .spent = whole->spent, .call = whole->call, .how = whole->how};
-        few.mode = whole->mode & FILE_TYPE;
-        few.by = whole->by == TIMER ? TIMER : NOBODY;
-        __sync_fetch_and_add(&all->dropped, slot->sum.times);
-        if (!keep_sum(all, &few, &slot->sum, 1)) {
+        key = (struct key){.id = whole->id, .spent = whole->spent, .call = whole->call, .how = whole->how};
+        key.mode = whole->mode & FILE_TYPE;
+        key.by = whole->by == TIMER ? TIMER : NOBODY;
+        __sync_fetch_and_add(&all->dropped, sum.times);
+        if (!keep_sum(all, &key, &sum, 1)) {
             struct sum *rough = &thread->rough.of[whole->spent & 15];
-            rough->ns += slot->sum.ns;
-            rough->times += slot->sum.times;
-            if (slot->sum.longest > rough->longest)
-                rough->longest = slot->sum.longest;
+            rough->ns += sum.ns;
+            rough->times += sum.times;
+            if (sum.longest > rough->longest)
+                rough->longest = sum.longest;
         }
     }
     slot->sum.ns = slot->sum.times = slot->sum.longest = 0;
