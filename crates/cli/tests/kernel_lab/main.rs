@@ -9,4 +9,5 @@ mod pace_fq;
 mod random_kills;
 mod run;
 mod support;
+mod why;
 mod yielding;

@@ -1,0 +1,34 @@
+//! Where a program's time goes, by the sums that each kernel makes.
+
+use punctual_record::{BudgetSource, Spent};
+use punctual_vm::{Kernel, Table};
+
+use crate::support::{machine, run, written};
+
+/// Each kernel has fields of its own, and a verifier of its own.
+#[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
+fn each_kernel_makes_the_sums_of_a_program() {
+    for kernel in Kernel::ALL {
+        let Some(machine) = machine(kernel, Table::PStates) else { return };
+        let done = run(
+            &machine,
+            1,
+            r#"
+punctual why --json /tmp/run.json -- sleep 0.3 >/tmp/run.txt 2>&1
+is status 0 $?
+echo "BEGIN RUN"; cat /tmp/run.json; echo; echo "END RUN"
+"#,
+        );
+        let budget = written(&done.stdout).causes.and_then(|causes| causes.budget).unwrap();
+        assert_eq!(budget.source, BudgetSource::Kernel, "{kernel}");
+        let slept: u64 = budget
+            .threads
+            .iter()
+            .flat_map(|thread| &thread.parts)
+            .filter(|part| part.spent == Spent::Asleep)
+            .map(|part| part.ns)
+            .sum();
+        assert!(slept > 250_000_000, "{kernel}: asked for 300 ms, {slept} ns asleep");
+    }
+}
