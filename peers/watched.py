@@ -19,6 +19,7 @@ from turns import compiled, difference, in_turns, median, percentile, punctual, 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--turns", type=int, default=15, help="runs of each program under each tool")
 parser.add_argument("--trips", type=int, default=300_000, help="round trips of a run; strace has a thirtieth of them")
+parser.add_argument("--program", default="", help="only the programs whose names have this word")
 args = parser.parse_args()
 
 SCRATCH = tempfile.TemporaryDirectory()
@@ -80,7 +81,7 @@ if shutil.which("redis-server"):
 
 print("| program | watched by | turns | speed or p50, bare | watched | watched / bare | p99, watched / bare |")
 print("|---|---|---:|---:|---:|---|---|")
-for program, run in PROGRAMS.items():
+for program, run in ((name, run) for name, run in PROGRAMS.items() if args.program in name):
     bare, *watched = in_turns(args.turns, [lambda tool=tool: run(tool) for tool in TOOLS])
     for tool, figures in zip(list(TOOLS)[1:], watched):
         columns = [[turn[at] for turn in figures] for at in (0, 1)]
