@@ -204,8 +204,8 @@ impl Supervised {
     fn stop_too(&self, signal: i32) -> Result<()> {
         let Some(helper) = Helper::start(self.pid) else { return Ok(()) };
         let own = helper.pid();
-        // Stopping discards a SIGCONT that is pending.
-        if !self.pass_signals_on(own)? {
+        // Stopping discards a SIGCONT that is pending. Another thread of this process may have taken it: then the program shows it.
+        if !self.pass_signals_on(own)? && Stat::open(self.pid).is_none_or(|program| program.is_stopped()) {
             stop_by(signal);
         }
         // A later SIGCONT of another process would be one with the helper's, if that still waited.

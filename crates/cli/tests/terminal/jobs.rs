@@ -243,16 +243,19 @@ echo "stopped: $?"; : >on; fg >/dev/null; echo "status: $?""#,
     (
         "kill -STOP of the job, and fg",
         r#"$START bash -c 'exec 3<> <(:); echo $$ >program; until [ -e on ]; do read -rt 0.01 -u 3; done; exit 47' & until [ -s program ]; do sleep 0.01; done
-kill -STOP %1; until grep -q "T (stopped)" /proc/PROGRAM/status; do sleep 0.01; done; echo stopped; : >on; fg >/dev/null; echo "status: $?""#,
+kill -STOP %1; until grep -q "T (stopped)" /proc/PROGRAM/status; do sleep 0.01; done; SHELL_KNOWS; echo stopped; : >on; fg >/dev/null; echo "status: $?""#,
         &["stopped", "status: 47"],
     ),
     (
         "a background job that reads the terminal, and fg",
         r#"$START sh -c 'echo $$ >program; read -r line; echo "line: $line"; exit 47' & until [ -s program ]; do sleep 0.01; done
-until grep -q "T (stopped)" /proc/$!/status; do sleep 0.01; done; echo ready; fg >/dev/null; echo "status: $?""#,
+SHELL_KNOWS; echo ready; fg >/dev/null; echo "status: $?""#,
         &["line: typed", "status: 47"],
     ),
 ];
+
+/// `/proc` shows a process as stopped shortly before its shell hears of it, and a shell continues only what it knows to be stopped.
+const SHELL_KNOWS: &str = r#"until jobs >jobs; grep -qi stopped jobs; do sleep 0.01; done"#;
 
 const WAIT: &str = r#"while kill -0 "$(cat job)" 2>kill; do sleep 0.01; done; echo "job over""#;
 
@@ -265,7 +268,7 @@ fn a_shell_sees_one_job() {
     {
         println!("{shell}, {start}, {name}");
         let folder = tempfile::tempdir().unwrap();
-        let script = script.replace("WAIT", WAIT).replace("PROGRAM", "$(cat program)").replace("$START", start);
+        let script = script.replace("WAIT", WAIT).replace("SHELL_KNOWS", SHELL_KNOWS).replace("PROGRAM", "$(cat program)").replace("$START", start);
         let text =
             format!("cd {}; set -m; export XDG_STATE_HOME=$PWD\n{script}\necho 'the end'", folder.path().display());
         let Some(mut terminal) = Terminal::run_by(shell, &text) else { return };
