@@ -150,9 +150,13 @@ impl Scene {
         }
     }
 
-    /// Ends the program that the command was to run.
-    pub(crate) fn end_program(&self) {
-        self.clear();
+    /// Ends the program that the command was to run, whose streams it has. While a process executes a program, its environment is empty,
+    /// so one look is not enough.
+    pub(crate) fn end_program(&self, command: &Started) {
+        punctual_testing::until("the program has ended", || {
+            self.clear();
+            command.out.iter().chain(&command.err).all(JoinHandle::is_finished)
+        });
     }
 
     /// How many runs that reached no file are in the state folder. All there are whole.

@@ -31,7 +31,7 @@ fn killed(subject: &Subject, depth: Depth) -> Tried {
         started.send(libc_signal::KILL);
         if subject.kind == Kind::Runs && started.ends_within(SOON) {
             // The program goes on without its starter, as with chrt(1) and nice(1).
-            scene.end_program();
+            scene.end_program(&started);
         }
         started.left(SOON)?;
         scene.nothing_left()?;
@@ -79,7 +79,7 @@ fn signalled(subject: &Subject, depth: Depth) -> Tried {
         }
         if subject.kind == Kind::Runs && started.ended_by(signal, SOON) {
             // The program goes on without its starter, and has its streams.
-            scene.end_program();
+            scene.end_program(&started);
         }
         let left = started.left(SOON)?;
         scene.nothing_left()?;
