@@ -27,7 +27,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// A struct of metrics, each with the rule by which those of two runs are merged (a function of [this file](super::metrics)).
+/// A struct of metrics, each with the rule by which those of two runs are merged (a function of this file).
 macro_rules! metrics {
     ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* $field:ident: $kind:ty => $rule:ident,)* }) => {
         $(#[$about])*
@@ -44,7 +44,7 @@ macro_rules! metrics {
         impl $name {
             #[allow(unused_variables, reason = "an experiment may have no metrics")]
             pub(crate) fn merge(&mut self, other: &Self, weights: (u64, u64)) {
-                $(self.$field = super::metrics::$rule(self.$field.take(), other.$field.clone(), weights);)*
+                $(self.$field = $crate::experiment::metrics::$rule(self.$field.take(), other.$field.clone(), weights);)*
             }
         }
     };

@@ -1,6 +1,6 @@
 //! What each experiment was asked ([`Parameters`](wait::Parameters)) and what came out of it beside its samples ([`Metrics`](wait::Metrics)).
 //!
-//! One file per experiment, one line each in [`Experiment`]. Parameters are identity: two series measure the same thing
+//! A module of types and a line in [`Experiment`] per experiment. Parameters are identity: two series measure the same thing
 //! exactly when parameters, subject, quantity and conditions are equal. Metrics are results: comparisons never match by
 //! them, and merging combines them by the rule of each field. Labels, columns and file names list the parameters by
 //! [`Experiment::parameters`].
@@ -13,18 +13,10 @@ mod macros;
 #[macro_use]
 mod metrics;
 
-pub mod boost;
-pub mod calibrate;
-pub mod calls;
 pub mod cyclic;
-pub mod ipc;
-pub mod pace;
-pub mod polls;
-pub mod ramp;
-pub mod sweep;
-pub mod switch;
-pub mod wait;
-pub mod yielding;
+mod messages;
+mod speed;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,7 +25,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use macros::words;
+pub use messages::{ipc, pace, sweep};
 pub use metrics::Typed;
+pub use speed::{boost, ramp, switch};
+pub use waits::{calibrate, calls, polls, wait, yielding};
 
 experiments! {
     /// Ways of waiting, one by one.
