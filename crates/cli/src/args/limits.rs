@@ -9,7 +9,7 @@ use punctual_report::compare::Figure;
 use punctual_report::compare::limit::{Amount, Limit as Increase};
 use punctual_report::gate::{self, Missing};
 
-use crate::refusal::{BadUsage, hint};
+use crate::refusal::{BadUsage, Nearest};
 
 /// Half of a limit, split at its operator.
 struct Parts<'a> {
@@ -136,11 +136,11 @@ pub(crate) fn about_nothing(flag: &str, missing: &Missing) -> BadUsage {
             "invalid {flag}: nothing here is lateness; name a subject (example: 'p99 of {example} > 1ms')"
         ));
     };
-    let near = hint(subject, names());
+    let near = Nearest::to(subject, names());
     let some: Vec<_> = names().take(SHOWN).collect();
     let more = if missing.subjects.len() > SHOWN { ", ..." } else { "" };
     let hint = match some.is_empty() || !near.is_empty() {
-        true => near,
+        true => near.to_string(),
         false => format!("; expected one of {}{more}", some.join(", ")),
     };
     BadUsage::invalid(flag, format!("of {subject}"), format!("not a subject here{hint}"))

@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::refusal::hint;
+use crate::refusal::Nearest;
 
 /// What comes before the name of a kind: some kinds are called like one of their methods.
 const KIND: &str = "kind:";
@@ -61,6 +61,19 @@ pub(crate) fn chosen<T>(named: &[Chosen<T>]) -> Option<Vec<&'static T>> {
     (!named.is_empty()).then_some(all)
 }
 
+/// A name that a shelf does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a {what}{}{nearest} (`{list}` shows all)", if *is_list { "; names are separated by spaces" } else { "" })]
+struct UnknownName {
+    /// What it was taken for.
+    what: &'static str,
+    /// The command that shows all names.
+    list: &'static str,
+    /// Commas stand where spaces separate names.
+    is_list: bool,
+    nearest: Nearest,
+}
+
 /// Reads the names of a shelf; a mistyped one is answered with those nearest to it.
 pub(crate) struct Names<T: 'static>(pub(crate) &'static Shelf<T>);
 
@@ -91,7 +104,7 @@ impl<T> Names<T> {
         kinds
     }
 
-    fn read(&self, name: &str) -> Result<Chosen<T>, String> {
+    fn read(&self, name: &str) -> Result<Chosen<T>, UnknownName> {
         if let Some(kind) = name.strip_prefix(KIND) {
             let is_of = |item: &Item| item.kind().as_deref() == Some(kind);
             let of_kind: Vec<_> = self.offered().filter(|(_, item)| is_of(item)).map(|(one, _)| one).collect();
@@ -102,8 +115,7 @@ impl<T> Names<T> {
         let Shelf { what, list, all, item, .. } = self.0;
         all().into_iter().find(|method| item(method).name == name).map(|method| Chosen(vec![method])).ok_or_else(|| {
             let names = self.offered().map(|(_, item)| item.name.to_owned()).chain(self.kinds());
-            let separated = if name.contains(',') { "; names are separated by spaces" } else { "" };
-            format!("not a {what}{separated}{} (`{list}` shows all)", hint(name, names))
+            UnknownName { what, list, is_list: name.contains(','), nearest: Nearest::to(name, names) }
         })
     }
 }
@@ -118,12 +130,12 @@ impl<T: Sync> TypedValueParser for Names<T> {
         value: &std::ffi::OsStr,
     ) -> Result<Self::Value, clap::Error> {
         let name = value.to_string_lossy();
-        self.read(&name).map_err(|constraint| {
+        self.read(&name).map_err(|unknown| {
             let mut refused = clap::Error::new(ErrorKind::ValueValidation).with_cmd(command);
             let argument = argument.map(ToString::to_string).unwrap_or_default();
             refused.insert(ContextKind::InvalidArg, ContextValue::String(argument));
             refused.insert(ContextKind::InvalidValue, ContextValue::String(name.into_owned()));
-            refused.insert(ContextKind::Custom, ContextValue::String(constraint));
+            refused.insert(ContextKind::Custom, ContextValue::String(unknown.to_string()));
             refused
         })
     }
@@ -152,7 +164,8 @@ mod tests {
     };
 
     fn read(name: &str) -> Result<Vec<&'static str>, String> {
-        Names(&BASKET).read(name).map(|chosen| chosen.0.iter().map(|fruit| fruit.0).collect())
+        let chosen = Names(&BASKET).read(name).map_err(|unknown| unknown.to_string())?;
+        Ok(chosen.0.iter().map(|fruit| fruit.0).collect())
     }
 
     #[test]

@@ -106,15 +106,48 @@ pub(super) const MPI: Part = Part { file: "libpunctual_mpi.so", serves: "--mpi" 
 /// The section in which a library has its version.
 const VERSION: &str = ".punctual.version";
 
+/// Why a library cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unusable {
+    #[error("{file} was not found: the folder of this command is unknown; is /proc mounted?")]
+    FolderUnknown { file: &'static str },
+    #[error(
+        "{file} was not found in {}, {} or {}; without it there is no {serves}: the Debian package, the tarball and \
+         the wheel have it, and in a clone cargo xtask install --prefix {} installs it (punctual about lists the parts)",
+        beside.display(), lib.display(), own.display(), lib.parent().unwrap_or(lib).display()
+    )]
+    Absent { file: &'static str, serves: &'static str, beside: PathBuf, lib: PathBuf, own: PathBuf },
+    /// The separators of LD_PRELOAD cannot be quoted.
+    #[error("{} has a space or a colon in its path, which ld.so(8) cannot load; move it", place.display())]
+    Separator { place: PathBuf },
+    #[error("{} is on a file system that is mounted noexec, from which ld.so(8) loads nothing; install it elsewhere", place.display())]
+    NoExec { place: PathBuf },
+    #[error("{} cannot be loaded: {why}; install it again", place.display())]
+    Unreadable { place: PathBuf, why: BadElf },
+    #[error("{} is for another architecture than this command ({}); install both for one", place.display(), std::env::consts::ARCH)]
+    Architecture { place: PathBuf },
+    #[error(
+        "{} is of {}, and this command of version {}; install both from one release", place.display(),
+        version.as_ref().map_or("an unknown version".to_owned(), |version| format!("version {version}")),
+        env!("CARGO_PKG_VERSION")
+    )]
+    Version { place: PathBuf, version: Option<String> },
+}
+
+/// Why a file cannot be read as a program or a library.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(super) enum BadElf {
+    File(#[from] std::io::Error),
+    Contents(#[from] object::Error),
+}
+
 /// Finds a library: beside the command, or in the `lib` beside its `bin`. One that does not fit the command is passed over.
-///
-/// # Errors
-/// The error names the places that were searched, or why the library there does not fit, and the command that installs it.
-pub(super) fn find(part: &Part) -> Result<PathBuf, String> {
+pub(super) fn find(part: &Part) -> Result<PathBuf, Unusable> {
     let file = part.file;
     let command = std::env::current_exe().and_then(|path| path.canonicalize());
     let Some(folder) = command.ok().and_then(|path| path.parent().map(Path::to_owned)) else {
-        return Err(format!("{file} was not found: the folder of this command is unknown; is /proc mounted?"));
+        return Err(Unusable::FolderUnknown { file });
     };
     let lib = folder.parent().unwrap_or(&folder).join("lib");
     let own = lib.join("punctual");
@@ -125,49 +158,33 @@ pub(super) fn find(part: &Part) -> Result<PathBuf, String> {
             Err(why) => unfit = unfit.or(Some(why)),
         }
     }
-    Err(unfit.unwrap_or_else(|| {
-        let prefix = lib.parent().unwrap_or(&lib).display();
-        let [beside, lib, own] = [&folder, &lib, &own].map(|folder| folder.display());
-        format!(
-            "{file} was not found in {beside}, {lib} or {own}; without it there is no {}: the Debian package, the tarball and \
-             the wheel have it, and in a clone cargo xtask install --prefix {prefix} installs it (punctual about lists the parts)",
-            part.serves
-        )
-    }))
+    Err(unfit.unwrap_or(Unusable::Absent { file, serves: part.serves, beside: folder, lib, own }))
 }
 
 /// Whether ld.so(8) can load this file, and whether it belongs to this command.
-fn check(place: &Path) -> Result<(), String> {
-    let shown = place.display();
-    // The separators of LD_PRELOAD cannot be quoted.
+fn check(library: &Path) -> Result<(), Unusable> {
+    let place = library.to_owned();
     if place.to_string_lossy().contains([' ', ':']) {
-        return Err(format!("{shown} has a space or a colon in its path, which ld.so(8) cannot load; move it"));
+        return Err(Unusable::Separator { place });
     }
-    if statvfs(place).is_ok_and(|facts| facts.f_flag.contains(StatVfsMountFlags::NOEXEC)) {
-        return Err(format!(
-            "{shown} is on a file system that is mounted noexec, from which ld.so(8) loads nothing; install it elsewhere"
-        ));
+    if statvfs(library).is_ok_and(|facts| facts.f_flag.contains(StatVfsMountFlags::NOEXEC)) {
+        return Err(Unusable::NoExec { place });
     }
-    let (architecture, version) =
-        facts(place).map_err(|why| format!("{shown} cannot be loaded: {why}; install it again"))?;
-    let own = std::env::consts::ARCH;
+    let (architecture, version) = match facts(library) {
+        Ok(facts) => facts,
+        Err(why) => return Err(Unusable::Unreadable { place, why }),
+    };
     if facts(Path::new("/proc/self/exe")).is_ok_and(|command| command.0 != architecture) {
-        return Err(format!("{shown} is for another architecture than this command ({own}); install both for one"));
+        return Err(Unusable::Architecture { place });
     }
-    match version.as_deref() {
-        Some(env!("CARGO_PKG_VERSION")) => Ok(()),
-        version => Err(format!(
-            "{shown} is of {}, and this command of version {}; install both from one release",
-            version.map_or("an unknown version".to_owned(), |version| format!("version {version}")),
-            env!("CARGO_PKG_VERSION")
-        )),
-    }
+    let is_of_this = version.as_deref() == Some(env!("CARGO_PKG_VERSION"));
+    if is_of_this { Ok(()) } else { Err(Unusable::Version { place, version }) }
 }
 
 /// The architecture of an ELF file, with its word size, and the version in it.
-fn facts(file: &Path) -> Result<((Architecture, bool), Option<String>), String> {
-    let cache = ReadCache::new(File::open(file).map_err(|error| error.to_string())?);
-    let elf = object::File::parse(&cache).map_err(|error| error.to_string())?;
+fn facts(file: &Path) -> Result<((Architecture, bool), Option<String>), BadElf> {
+    let cache = ReadCache::new(File::open(file)?);
+    let elf = object::File::parse(&cache)?;
     let version = elf.section_by_name(VERSION).and_then(|section| section.data().ok());
     let version = version.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     Ok(((elf.architecture(), elf.is_64()), version))
@@ -180,38 +197,64 @@ const DEPTH: u32 = 4;
 /// The longest first line of a script that the kernel reads.
 const LINE: u64 = 256;
 
+/// A program that does not see a library of LD_PRELOAD.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} {why}", program.display())]
+pub(super) struct Blind {
+    program: PathBuf,
+    why: Blindness,
+}
+
+/// Why a program does not see a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum Blindness {
+    #[error("is {mode}, and ld.so(8) loads no foreign library into such a program")]
+    Privileges { mode: &'static str },
+    #[error("is a program of another architecture")]
+    Architecture,
+    #[error("is a Go program, which makes its system calls without the C library")]
+    Go,
+    #[error("is linked statically: no library is loaded into it")]
+    Static,
+    #[error("uses the C library musl, and the library needs glibc")]
+    Musl,
+}
+
 /// Why the program will not see the library. None if it will, or if its file tells nothing.
-pub(super) fn hidden(program: &OsStr) -> Option<String> {
+pub(super) fn hidden(program: &OsStr) -> Option<Blind> {
     hidden_at(program, DEPTH)
 }
 
-fn hidden_at(program: &OsStr, depth: u32) -> Option<String> {
+fn hidden_at(program: &OsStr, depth: u32) -> Option<Blind> {
     let path = file_of(program)?;
     if let Some(interpreter) = interpreter(&path) {
         return (depth > 0).then(|| hidden_at(&interpreter, depth - 1)).flatten();
     }
-    let name = path.display();
-    if let Some(mode) = gains_privileges(&path) {
-        return Some(format!("{name} is {mode}, and ld.so(8) loads no foreign library into such a program"));
+    Some(Blind { why: blindness(&path)?, program: path })
+}
+
+fn blindness(program: &Path) -> Option<Blindness> {
+    if let Some(mode) = gains_privileges(program) {
+        return Some(Blindness::Privileges { mode });
     }
-    let cache = ReadCache::new(File::open(&path).ok()?);
+    let cache = ReadCache::new(File::open(program).ok()?);
     let elf = object::File::parse(&cache).ok()?;
     let own = object::File::parse(&ReadCache::new(File::open("/proc/self/exe").ok()?))
         .ok()
         .map(|own| (own.architecture(), own.is_64()));
     if own.is_some_and(|own| own != (elf.architecture(), elf.is_64())) {
-        return Some(format!("{name} is a program of another architecture"));
+        return Some(Blindness::Architecture);
     }
     let section = |section: &str| elf.section_by_name(section);
     if section(".go.buildinfo").is_some() {
-        return Some(format!("{name} is a Go program, which makes its system calls without the C library"));
+        return Some(Blindness::Go);
     }
     let Some(loader) = section(".interp") else {
         let has_sections = elf.sections().next().is_some();
-        return has_sections.then(|| format!("{name} is linked statically: no library is loaded into it"));
+        return has_sections.then_some(Blindness::Static);
     };
     let loader = loader.data().ok().map(|text| String::from_utf8_lossy(text).into_owned())?;
-    loader.contains("/ld-musl").then(|| format!("{name} uses the C library musl, and the library needs glibc"))
+    loader.contains("/ld-musl").then_some(Blindness::Musl)
 }
 
 /// What a script's first line names: the program to look at instead. `env` is followed to the program behind it.
@@ -285,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_missing_library_is_said_with_its_place_and_with_what_needs_it() {
-        let said = find(&Part { file: "libnothing.so", serves: "--nothing" }).unwrap_err();
+        let said = find(&Part { file: "libnothing.so", serves: "--nothing" }).unwrap_err().to_string();
         assert!(said.starts_with("libnothing.so was not found in /"), "{said}");
         assert!(said.contains("there is no --nothing: ") && said.contains("punctual about"), "{said}");
     }
@@ -294,7 +337,7 @@ mod tests {
     fn a_file_that_does_not_fit_is_said() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("lib.so");
-        let why = |place: &Path| check(place).unwrap_err();
+        let why = |place: &Path| check(place).unwrap_err().to_string();
         std::fs::write(&place, "no program").unwrap();
         assert!(why(&place).contains("cannot be loaded: "), "{}", why(&place));
         std::fs::copy(std::env::current_exe().unwrap(), &place).unwrap();
@@ -345,7 +388,7 @@ mod tests {
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&other, Some(12_345), None).unwrap();
             std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o4755)).unwrap();
-            assert!(hidden(other.as_os_str()).unwrap().contains("is set-user-ID"));
+            assert!(hidden(other.as_os_str()).unwrap().to_string().contains(" is set-user-ID, and "));
         }
     }
 }

@@ -20,7 +20,7 @@ use super::perform::{Perform, Planned};
 use crate::args::names::{Chosen, Item, Names, Shelf, chosen};
 use crate::args::{MeasureArgs, WatchArgs, values};
 use crate::exit::Exit;
-use crate::refusal::{BadUsage, hint};
+use crate::refusal::{BadUsage, Nearest};
 
 /// Options of `yield`.
 #[derive(Debug, Args)]
@@ -80,6 +80,9 @@ impl CompetitorKind {
     }
 }
 
+/// The policy of the caller, as it is typed.
+const SAME: &str = "same";
+
 /// A policy, or the policy of the caller.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CompetitorPolicyArg(pub(crate) CompetitorPolicy);
@@ -88,24 +91,44 @@ impl fmt::Display for CompetitorPolicyArg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             CompetitorPolicy::Policy(policy) => policy.fmt(f),
-            CompetitorPolicy::Same | CompetitorPolicy::AsFound => f.pad("same"),
+            CompetitorPolicy::Same | CompetitorPolicy::AsFound => f.pad(SAME),
         }
     }
 }
 
-impl FromStr for CompetitorPolicyArg {
-    type Err = String;
+/// Why a policy of competitors was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadCompetitorPolicy {
+    /// Neither `same` nor the name of a policy.
+    #[error(
+        "expected same, other, batch, idle, rr:1 to rr:99, fifo:1 to fifo:99, or deadline:RUNTIME/DEADLINE/PERIOD \
+         (example: fifo:40){}{near_same}",
+        nearest.map(|name| format!("; nearest: {name}")).unwrap_or_default()
+    )]
+    UnknownName {
+        /// The nearest policy.
+        nearest: Option<&'static str>,
+        /// `same`, if it is near.
+        near_same: Nearest,
+    },
+    /// A policy with impossible parameters.
+    #[error(transparent)]
+    Policy(PolicyError),
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "same" => Ok(Self(CompetitorPolicy::Same)),
-            text => text.parse().map(|policy| Self(CompetitorPolicy::Policy(policy))).map_err(|error| match error {
-                PolicyError::UnknownName { .. } => {
-                    error.to_string().replacen("expected", "expected same,", 1) + &hint(text, ["same".to_owned()])
-                }
-                _ => error.to_string(),
-            }),
+impl FromStr for CompetitorPolicyArg {
+    type Err = BadCompetitorPolicy;
+
+    fn from_str(text: &str) -> Result<Self, BadCompetitorPolicy> {
+        if text == SAME {
+            return Ok(Self(CompetitorPolicy::Same));
         }
+        text.parse().map(|policy| Self(CompetitorPolicy::Policy(policy))).map_err(|error| match error {
+            PolicyError::UnknownName { nearest, .. } => {
+                BadCompetitorPolicy::UnknownName { nearest, near_same: Nearest::to(text, [SAME.to_owned()]) }
+            }
+            other => BadCompetitorPolicy::Policy(other),
+        })
     }
 }
 
@@ -220,5 +243,23 @@ fn row(method: &Method) -> ListRow {
         needs: String::new(),
         available: opened.map(drop).map_err(|no| no.to_string()),
         observed: calls.map(|calls| calls.into_iter().map(|call| call.name).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_policy_of_competitors_is_answered_as_that_of_the_caller_and_with_same() {
+        for typed in ["fiof:40", "saem", "qqqq"] {
+            let policy = typed.parse::<punctual::Policy>().unwrap_err().to_string();
+            let near_same = Nearest::to(typed, [SAME.to_owned()]);
+            let expected = format!("{}{near_same}", policy.replacen("expected ", "expected same, ", 1));
+            assert_eq!(typed.parse::<CompetitorPolicyArg>().unwrap_err().to_string(), expected);
+        }
+        assert!("saem".parse::<CompetitorPolicyArg>().unwrap_err().to_string().ends_with("; nearest: same"));
+        let priority = "fifo:100".parse::<CompetitorPolicyArg>().unwrap_err();
+        assert_eq!(priority.to_string(), "fifo:100".parse::<punctual::Policy>().unwrap_err().to_string());
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::{BadUsage, Line, hint, in_usage, named, nearest};
+use super::{BadUsage, Line, Nearest, in_usage, named, nearest};
 use crate::terminal::{self, shown};
 
 /// Most names in a list.
@@ -198,7 +198,7 @@ fn alternatives(shown: &str) -> String {
 }
 
 fn one_of(value: &str, accepted: &[String]) -> String {
-    format!("expected one of {}{}", accepted.join(", "), hint(value, accepted.iter().cloned()))
+    format!("expected one of {}{}", accepted.join(", "), Nearest::to(value, accepted.iter().cloned()))
 }
 
 fn listed(names: &[String]) -> String {

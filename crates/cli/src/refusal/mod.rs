@@ -267,10 +267,26 @@ pub(crate) fn nearest(name: &str, names: impl IntoIterator<Item = String>) -> Ve
     near.into_iter().take(MOST).map(|(_, name)| name).collect()
 }
 
-/// `; nearest: usleep, nanosleep`, or nothing.
-pub(crate) fn hint(name: &str, names: impl IntoIterator<Item = String>) -> String {
-    let near = nearest(name, names);
-    if near.is_empty() { String::new() } else { format!("; nearest: {}", near.join(", ")) }
+/// The names nearest to an unknown one, behind what refuses it: `; nearest: usleep, nanosleep`, or nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Nearest(Vec<String>);
+
+impl Nearest {
+    /// Those of `names` that `name` may have meant.
+    pub(crate) fn to(name: &str, names: impl IntoIterator<Item = String>) -> Self {
+        Self(nearest(name, names))
+    }
+
+    /// Whether none is near.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for Nearest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() { Ok(()) } else { write!(f, "; nearest: {}", self.0.join(", ")) }
+    }
 }
 
 #[cfg(test)]

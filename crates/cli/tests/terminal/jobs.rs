@@ -268,7 +268,11 @@ fn a_shell_sees_one_job() {
     {
         println!("{shell}, {start}, {name}");
         let folder = tempfile::tempdir().unwrap();
-        let script = script.replace("WAIT", WAIT).replace("SHELL_KNOWS", SHELL_KNOWS).replace("PROGRAM", "$(cat program)").replace("$START", start);
+        let script = script
+            .replace("WAIT", WAIT)
+            .replace("SHELL_KNOWS", SHELL_KNOWS)
+            .replace("PROGRAM", "$(cat program)")
+            .replace("$START", start);
         let text =
             format!("cd {}; set -m; export XDG_STATE_HOME=$PWD\n{script}\necho 'the end'", folder.path().display());
         let Some(mut terminal) = Terminal::run_by(shell, &text) else { return };

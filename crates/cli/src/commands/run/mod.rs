@@ -6,6 +6,7 @@ mod remedies;
 mod rules;
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
@@ -45,7 +46,7 @@ impl Perform for RunArgs {
         let rules = rules::asked(self.remedies.rules.as_deref())?;
         let libraries = match Libraries::find(self) {
             Ok(libraries) => libraries,
-            Err(missing) => return Ok(refuse(&missing)),
+            Err(missing) => return Ok(refuse(missing)),
         };
         if self.no_inherit && libraries.is_empty() {
             let text = "invalid --no-inherit: no library is loaded that a program could inherit (example: --precise-sleep --no-inherit)";
@@ -115,7 +116,7 @@ impl Perform for RunArgs {
 }
 
 /// The exit status where the program is not run for this reason.
-fn refuse(why: &str) -> Exit {
+fn refuse(why: impl fmt::Display) -> Exit {
     terminal::complain(&format!("error: {why}; the program is not run"));
     Exit::Program(SETUP_FAILED)
 }

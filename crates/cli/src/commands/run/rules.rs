@@ -5,12 +5,12 @@ use std::io::Read as _;
 use std::path::Path;
 
 use punctual::Policy;
-use punctual::conditions::{Applied, Condition, Conditions};
+use punctual::conditions::{Applied, Condition, Conditions, Refused};
 use punctual_record::remedy;
 use punctual_rules::BadRule;
 
 use crate::commands::run::args::RunArgs;
-use crate::refusal::{BadUsage, hint};
+use crate::refusal::{BadUsage, Nearest};
 
 /// The longest file that the library reads.
 const LONGEST: u64 = 64 << 10;
@@ -28,48 +28,60 @@ pub(super) fn asked(file: Option<&Path>) -> Result<Rules, BadUsage> {
     read(path).map_err(|why| BadUsage::invalid("--rules", path.display(), why))
 }
 
-fn read(path: &Path) -> Result<Rules, String> {
-    let unreadable = |error: std::io::Error| format!("{error}; expected a file of rules (example: rules.txt)");
-    // A pipe would be empty for the program.
-    if !path.metadata().map_err(unreadable)?.is_file() {
-        return Err("expected a regular file of rules (example: rules.txt)".to_owned());
+/// Why a file of rules was refused.
+#[derive(Debug, thiserror::Error)]
+enum BadRules {
+    #[error("{0}; expected a file of rules (example: rules.txt)")]
+    Unreadable(#[from] std::io::Error),
+    /// A pipe would be empty for the program.
+    #[error("expected a regular file of rules (example: rules.txt)")]
+    NotRegular,
+    #[error("expected a file of at most 64 KiB (example: 60 lines)")]
+    TooLong,
+    #[error("expected a path in UTF-8 (example: rules.txt)")]
+    NotUtf8,
+    /// A line that is no rule.
+    #[error("{bad}{nearest}")]
+    Rule { bad: BadRule, nearest: Nearest },
+    /// A rule that no thread of this machine can have.
+    #[error("line {line}: '{}={}': {}; {}", no.condition, no.value(), no.why, remedy::of_refused(no))]
+    Impossible { line: usize, no: Box<Refused> },
+}
+
+impl From<BadRule> for BadRules {
+    fn from(bad: BadRule) -> Self {
+        let nearest = bad.unknown().map(|word| Nearest::to(word, punctual_rules::words().map(str::to_owned)));
+        Self::Rule { nearest: nearest.unwrap_or_default(), bad }
+    }
+}
+
+fn read(path: &Path) -> Result<Rules, BadRules> {
+    if !path.metadata()?.is_file() {
+        return Err(BadRules::NotRegular);
     }
     let mut text = String::new();
-    let length =
-        File::open(path).map_err(unreadable)?.take(LONGEST + 1).read_to_string(&mut text).map_err(unreadable)?;
+    let length = File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
     if length as u64 > LONGEST {
-        return Err("expected a file of at most 64 KiB (example: 60 lines)".to_owned());
+        return Err(BadRules::TooLong);
     }
-    let whole = path.canonicalize().map_err(unreadable)?;
-    whole.to_str().ok_or("expected a path in UTF-8 (example: rules.txt)")?;
+    path.canonicalize()?.to_str().ok_or(BadRules::NotUtf8)?;
     Ok(Rules { scheduling: scheduling(&text)? })
 }
 
 /// The lines that schedule threads.
-fn scheduling(text: &str) -> Result<Vec<(usize, Conditions)>, String> {
+fn scheduling(text: &str) -> Result<Vec<(usize, Conditions)>, BadRules> {
     let mut found = Vec::new();
     for rule in punctual_rules::rules(text) {
-        let (line, rule) = rule.map_err(|bad| explained(&bad))?;
+        let (line, rule) = rule?;
         let asked = rule.scheduling.conditions();
         if let Some(no) = asked.impossible_here() {
-            return Err(format!(
-                "line {line}: '{}={}': {}; {}",
-                no.condition,
-                no.value(),
-                no.why,
-                remedy::of_refused(&no)
-            ));
+            return Err(BadRules::Impossible { line, no: Box::new(no) });
         }
         if !asked.is_empty() {
             found.push((line, asked));
         }
     }
     Ok(found)
-}
-
-fn explained(bad: &BadRule) -> String {
-    let near = bad.unknown().map(|word| hint(word, punctual_rules::words().map(str::to_owned)));
-    format!("{bad}{}", near.unwrap_or_default())
 }
 
 impl Rules {
@@ -134,18 +146,19 @@ fn calls(args: &RunArgs) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn refused(text: &str) -> String {
+        scheduling(text).unwrap_err().to_string()
+    }
+
     #[test]
     fn a_slip_is_answered_with_its_line_and_the_nearest_word() {
         assert_eq!(
-            scheduling("* usleep0=yield\n\n* uslep0=yield").unwrap_err(),
+            refused("* usleep0=yield\n\n* uslep0=yield"),
             "line 3: unknown word 'uslep0=yield'; nearest: usleep0"
         );
-        assert_eq!(
-            scheduling("thraed=a usleep0=yield").unwrap_err(),
-            "line 1: unknown word 'thraed=a'; nearest: thread"
-        );
-        assert_eq!(scheduling("* qqqq=1").unwrap_err(), "line 1: unknown word 'qqqq=1'");
-        let cpu = scheduling("* cpu=8191").unwrap_err();
+        assert_eq!(refused("thraed=a usleep0=yield"), "line 1: unknown word 'thraed=a'; nearest: thread");
+        assert_eq!(refused("* qqqq=1"), "line 1: unknown word 'qqqq=1'");
+        let cpu = refused("* cpu=8191");
         assert!(cpu.starts_with("line 1: 'cpu=8191': "), "{cpu}");
     }
 
@@ -160,13 +173,14 @@ mod tests {
     fn what_is_no_file_of_rules_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rules");
-        assert!(read(&path).unwrap_err().contains("No such file"));
-        assert!(read(folder.path()).unwrap_err().contains("regular file"));
-        assert!(read(Path::new("/dev/null")).unwrap_err().contains("regular file"));
+        let refusal = |path: &Path| read(path).unwrap_err().to_string();
+        assert!(refusal(&path).contains("No such file"));
+        assert!(refusal(folder.path()).contains("regular file"));
+        assert!(refusal(Path::new("/dev/null")).contains("regular file"));
         std::fs::write(&path, "#".repeat(70_000)).unwrap();
-        assert!(read(&path).unwrap_err().contains("64 KiB"));
+        assert!(refusal(&path).contains("64 KiB"));
         std::fs::write(&path, b"\xff").unwrap();
-        assert!(read(&path).unwrap_err().contains("UTF-8"));
+        assert!(refusal(&path).contains("UTF-8"));
         std::fs::write(&path, "* usleep0=yield").unwrap();
         assert!(read(&path).is_ok());
     }

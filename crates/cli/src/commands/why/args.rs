@@ -16,7 +16,7 @@ use crate::args::{Flags, MeasureArgs, OutputArgs, values};
 use crate::commands::deliver::deliver;
 use crate::commands::measure::command_line;
 use crate::output::{Outputs, Target};
-use crate::refusal::hint;
+use crate::refusal::Nearest;
 
 /// Options of `why`.
 #[derive(Debug, Args)]
@@ -92,12 +92,15 @@ impl WhyArgs {
     }
 }
 
+/// A name that no way to wait or to yield has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected a way to wait or to yield (example: sched_yield){0}")]
+struct UnknownWay(Nearest);
+
 /// A way to wait or to yield.
-fn way(text: &str) -> Result<Subject, String> {
-    Subject::all().find(|way| way.name() == text).ok_or_else(|| {
-        let near = hint(text, Subject::all().map(|way| way.name().to_owned()));
-        format!("expected a way to wait or to yield (example: sched_yield){near}")
-    })
+fn way(text: &str) -> Result<Subject, UnknownWay> {
+    let unknown = || UnknownWay(Nearest::to(text, Subject::all().map(|way| way.name().to_owned())));
+    Subject::all().find(|way| way.name() == text).ok_or_else(unknown)
 }
 
 /// What is about own waits only.
