@@ -143,7 +143,7 @@ impl Live {
     /// What shows this run in place of the last one.
     pub(crate) fn drawing(&mut self, run: &Run) -> String {
         let begun = Instant::now();
-        let text = text::unfinished(&Document::of(run), &self.style, self.rows);
+        let text = text::unfinished(&Document::from_run(run), &self.style, self.rows);
         let drawing = self.erasing() + &text;
         self.lines = text.lines().count();
         self.drawn = Some((Instant::now(), begun.elapsed()));

@@ -170,10 +170,10 @@ fn a_ramp_has_every_loop_in_json_and_a_row_per_loop_in_csv() {
     let run: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
     let series = run["series"].as_array().unwrap();
     assert!(series.iter().all(|s| s["experiment"] == "ramp"));
-    let of = |quantity: &str| series.iter().filter(|s| s["quantity"] == quantity).collect::<Vec<_>>();
-    assert!(of("loop").iter().all(|s| s["samples"].as_array().unwrap().len() == 40));
-    assert!(of("first_loops").iter().all(|s| s["count"] == 6 && s["rounds"].as_array().unwrap().len() == 2));
-    assert_eq!((of("loop").len(), of("first_loops").len()), (series.len() / 2, series.len() / 2));
+    let series_of = |quantity: &str| series.iter().filter(|s| s["quantity"] == quantity).collect::<Vec<_>>();
+    assert!(series_of("loop").iter().all(|s| s["samples"].as_array().unwrap().len() == 40));
+    assert!(series_of("first_loops").iter().all(|s| s["count"] == 6 && s["rounds"].as_array().unwrap().len() == 2));
+    assert_eq!((series_of("loop").len(), series_of("first_loops").len()), (series.len() / 2, series.len() / 2));
     let text = std::fs::read_to_string(&csv).unwrap();
     assert_eq!(text.lines().count(), 21);
     assert!(text.starts_with("loop,") && text.lines().last().unwrap().starts_with("20,"), "{text}");

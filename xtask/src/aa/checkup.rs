@@ -49,7 +49,7 @@ impl Checkup {
         let first_line = printed.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned();
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let run: Run = measured::read(path)?;
-        Ok(Self { name, load, verdict: Verdict::of(&run), first_line })
+        Ok(Self { name, load, verdict: Verdict::from_run(&run), first_line })
     }
 
     fn says_busy(&self) -> bool {

@@ -71,7 +71,7 @@ mod tests {
     fn a_claim_is_denied_by_its_reverse() {
         let record = crate::tools::root().join("crates/cli/tests/golden/records/yield-few.json");
         let run = Run::from_json(File::open(record).unwrap()).unwrap();
-        let verdict = Verdict::of(&run);
+        let verdict = Verdict::from_run(&run);
         let advice = &verdict.advice[0];
         let gains = gains(advice);
         assert!(gains.iter().any(|claim| claim.figure == Figure::Share), "{advice:?}");

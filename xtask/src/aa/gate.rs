@@ -153,7 +153,7 @@ fn table(args: &GateArgs, folder: &Path) -> anyhow::Result<()> {
                 Ok(Ended { status: status.parse()?, seconds: seconds.parse()? })
             };
             let all: Vec<Ended> = (1..=args.runs).map(one).collect::<anyhow::Result<_>>()?;
-            let of = |status: i32| all.iter().filter(|ended| ended.status == status).count();
+            let count = |status: i32| all.iter().filter(|ended| ended.status == status).count();
             let seconds: Vec<f64> = all.iter().map(|ended| ended.seconds).collect();
             let longest = seconds.iter().copied().fold(0.0, f64::max);
             let middle = median(&seconds).unwrap_or_default();
@@ -161,9 +161,9 @@ fn table(args: &GateArgs, folder: &Path) -> anyhow::Result<()> {
             println!(
                 "| {name} | {load} | {} | {} | {} | {} | {middle:.0} | {longest:.0} |",
                 all.len(),
-                of(0),
-                of(3),
-                of(4)
+                count(0),
+                count(3),
+                count(4)
             );
         }
     }

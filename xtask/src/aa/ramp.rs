@@ -66,7 +66,7 @@ pub(crate) fn run(args: &RampArgs) -> anyhow::Result<()> {
 
 /// A check-up says only what is shown: every sentence is a claim, and so is every remedy with an effect.
 fn claims(run: &Run) -> bool {
-    let verdict = Verdict::of(run);
+    let verdict = Verdict::from_run(run);
     let has_effect = |standing: Standing| !matches!(standing, Standing::NoDifference | Standing::NotTested);
     !verdict.answer.is_empty() || verdict.advice.iter().chain(&verdict.tried).any(|advice| has_effect(advice.standing))
 }

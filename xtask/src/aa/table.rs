@@ -122,10 +122,10 @@ fn rates(runs: &[Run], arrangement: &Arrangement) -> anyhow::Result<Rates> {
                     rates.together.entry(figure).or_default().count(found == Verdict::Worse);
                 }
             }
-            for (place, its) in runs[new[0]].series.iter().enumerate() {
+            for (place, measured) in runs[new[0]].series.iter().enumerate() {
                 let compared = changed(Some(place))?;
                 let same = |series: &&SeriesComparison| {
-                    series.subject == its.subject && series.parameters == its.experiment.parameters()
+                    series.subject == measured.subject && series.parameters == measured.experiment.parameters()
                 };
                 let Some(series) = compared.series.iter().find(same) else { continue };
                 let found = verdict(series, figure);
@@ -209,8 +209,8 @@ pub(crate) fn all(runs: &[Run], each: &[usize]) -> anyhow::Result<String> {
         detail.push_str("| series | false alarms p50 | p99 | CPU | p50 +20 % found (alone) | p99 +50 % found (alone) | claims to find at p50 (runs for 20 %) | at p99 (runs for 50 %) |\n|:--|:--|:--|:--|:--|:--|:--|:--|\n");
         let interleaved = arrangement.name.ends_with("interleaved");
         let each = arrangement.sides.first().map(|(old, _)| old.len()).filter(|_| interleaved);
-        for (name, its) in &rates.by_series {
-            let mut cells: Vec<String> = its.iter().map(|rate| rate.shown()).collect();
+        for (name, of_series) in &rates.by_series {
+            let mut cells: Vec<String> = of_series.iter().map(|rate| rate.shown()).collect();
             let empty = Default::default();
             let [p50, p99] = rates.finds.get(name).unwrap_or(&empty);
             cells.extend([needed(p50, 0.2, each), needed(p99, 0.5, each)]);

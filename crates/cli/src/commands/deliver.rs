@@ -41,7 +41,7 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
         }
     }
     let kept = keep_last(run, wanted);
-    let document = Document::of(run);
+    let document = Document::from_run(run);
     let mut beside = kept.note.map_or_else(String::new, |note| format!("punctual: {note}\n"));
     let (shown, more) = notices(run, &document, wanted, tables && !wanted.full);
     beside.push_str(&shown);
@@ -177,7 +177,7 @@ fn keep_last(run: &Run, wanted: &OutputArgs) -> Kept {
 fn write(run: &Run, output: Output, wanted: &OutputArgs) -> anyhow::Result<()> {
     if output.flag == "--output" {
         let style = terminal::style_for_file(wanted.color);
-        let tables = text::render(&Document::of(run), &style);
+        let tables = text::render(&Document::from_run(run), &style);
         return output.write(|out| {
             out.extend(tables.as_bytes());
             Ok(())

@@ -97,7 +97,7 @@ impl Perform for ReportArgs {
             }
             None => {
                 readable(&run)?;
-                let document = Document::of(&run);
+                let document = Document::from_run(&run);
                 let style =
                     if takes_stdout { terminal::style(self.color) } else { terminal::style_for_file(self.color) };
                 output.write(|out| {

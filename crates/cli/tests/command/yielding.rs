@@ -19,11 +19,11 @@ fn share(series: &Series, name: &str) -> Option<f64> {
 
 fn check_shares(run: &Run) {
     for series in &run.series {
-        let of = |name: &str| share(series, name);
-        for share in ["yielded_share", "competitor_cpu_share", "own_cpu_share"].into_iter().filter_map(of) {
+        let share_of = |name: &str| share(series, name);
+        for share in ["yielded_share", "competitor_cpu_share", "own_cpu_share"].into_iter().filter_map(share_of) {
             assert!((0.0..=1.001).contains(&share), "{}: {:?}", series.subject, series.experiment.metrics());
         }
-        if let (Some(theirs), Some(own)) = (of("competitor_cpu_share"), of("own_cpu_share")) {
+        if let (Some(theirs), Some(own)) = (share_of("competitor_cpu_share"), share_of("own_cpu_share")) {
             // One CPU: both together had no more than it. The clocks that measure it are adjusted apart by 0.05 % at most.
             assert!(theirs + own <= 1.001, "{}: {:?}", series.subject, series.experiment.metrics());
         }

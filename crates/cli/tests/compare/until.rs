@@ -42,11 +42,11 @@ fn a_gross_increase_fails_and_its_reverse_passes() {
 fn what_cannot_be_judged_has_a_status_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     measured(folder.path(), &LATER);
-    let of = |more: &[&str]| gate(folder.path(), &LATER, "p99 +5%", &[&["--at-most", "200ms"], more].concat());
-    let left = of(&[]);
+    let judged = |more: &[&str]| gate(folder.path(), &LATER, "p99 +5%", &[&["--at-most", "200ms"], more].concat());
+    let left = judged(&[]);
     assert_eq!(left.code, Some(4), "{}{}", left.stdout, left.stderr);
     assert!(left.stdout.starts_with("UNDECIDED: "), "{}", left.stdout);
-    assert_eq!(of(&["--allow-unjudged"]).code, Some(0));
+    assert_eq!(judged(&["--allow-unjudged"]).code, Some(0));
 }
 
 #[test]

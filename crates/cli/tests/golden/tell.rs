@@ -78,7 +78,7 @@ fn stem(path: &Path) -> &str {
 /// What a measuring command shows of such a run. No command prints it of a record, so it comes from the code under test.
 fn first_screen(record: &Path) -> String {
     let run = Run::from_slice(&fs::read(record).unwrap()).unwrap();
-    text::head(&Document::of(&run), &Style { width: WIDTHS[0].into(), ..Style::default() }, 21)
+    text::head(&Document::from_run(&run), &Style { width: WIDTHS[0].into(), ..Style::default() }, 21)
 }
 
 /// Where the command is, where it runs, and where what it says is written.

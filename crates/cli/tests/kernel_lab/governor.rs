@@ -210,18 +210,18 @@ cat /tmp/boost.txt /tmp/notices.txt /tmp/governor.txt /tmp/min-frequency.txt
 "#,
     );
     let result = written(&done.stdout);
-    let of = |name: &str| result.series.iter().find(|series| series.subject == name).unwrap();
-    let number = |name: &str, key: &str| match of(name).experiment.metrics().get(key) {
+    let series_of = |name: &str| result.series.iter().find(|series| series.subject == name).unwrap();
+    let number = |name: &str, key: &str| match series_of(name).experiment.metrics().get(key) {
         Some(Param::Int(n)) => *n as f64,
         Some(Param::Real(n)) => *n,
         other => panic!("{name} {key}: {other:?}"),
     };
     for name in ["as found", "boost", "performance"] {
-        assert_eq!(of(name).samples.as_ref().unwrap().len(), 50, "{name}");
+        assert_eq!(series_of(name).samples.as_ref().unwrap().len(), 50, "{name}");
         assert_eq!(number(name, "met") + number(name, "missed"), 50.0, "{name}");
     }
-    assert_eq!(of("as found").experiment.metrics()["governor"], Param::Text("powersave".into()));
-    assert_eq!(of("boost").experiment.metrics()["lever"], Param::Text("lower frequency limit".into()));
+    assert_eq!(series_of("as found").experiment.metrics()["governor"], Param::Text("powersave".into()));
+    assert_eq!(series_of("boost").experiment.metrics()["lever"], Param::Text("lower frequency limit".into()));
     assert_eq!((number("boost", "switches"), number("boost", "full_khz")), (50.0, 3_000_000.0));
     assert!(number("boost", "learned") > 0.0 && number("boost", "lead_ns") > 0.0);
     // What the kernel counted: always slow, always fast, and in between.

@@ -21,13 +21,13 @@ echo "BEGIN RUN"; cat /tmp/run.json; echo; echo "END RUN"
 "#,
     );
     let written = written(&done.stdout);
-    let of = |subject: &str| {
+    let series_of = |subject: &str| {
         let mut calls = written.series.iter().filter(|s| s.subject == subject && s.quantity == Quantity::CallCost);
         calls.next().and_then(|alone| alone.voluntary_switches_per_op).unwrap()
     };
     let said = done.stdout.split("BEGIN RUN").next().unwrap_or_default();
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    Some((NAMES.map(of).to_vec(), said))
+    Some((NAMES.map(series_of).to_vec(), said))
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn a_plain_user_measures_and_gets_the_remedy() {
     let run = Run::from_json(&left.stdout[..]).unwrap();
     assert_eq!(run.series.len(), 2);
     assert!(
-        run.notices.iter().any(|notice| matches!(notice, Notice::Unseen(its) if its.remedy.is_some())),
+        run.notices.iter().any(|notice| matches!(notice, Notice::Unseen(unseen) if unseen.remedy.is_some())),
         "{:?}",
         run.notices
     );

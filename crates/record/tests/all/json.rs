@@ -39,8 +39,8 @@ fn unknown_fields_are_passed_over() {
 #[test]
 fn facts_that_older_files_have_in_texts_are_read_from_them() {
     let notice: Notice = serde_json::from_str(r#"{"code": "unseen", "why": "causes: no right"}"#).unwrap();
-    let Notice::Unseen(its) = notice else { panic!("{notice:?}") };
-    assert_eq!((its.what.as_str(), its.text().as_str()), ("", "causes: no right"));
+    let Notice::Unseen(unseen) = notice else { panic!("{notice:?}") };
+    assert_eq!((unseen.what.as_str(), unseen.text().as_str()), ("", "causes: no right"));
     let older = written(&sample()).replace("\"nanosleep\"", "\"clock_nanosleep_abs\"");
     assert_eq!(read(&older).unwrap().series[0].about.relative.as_deref(), Some("clock_nanosleep"));
 }

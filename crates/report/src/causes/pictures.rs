@@ -67,7 +67,7 @@ fn stacked(causes: &Causes, guest: bool) -> Option<Picture> {
         x: axis("per wake-up", 0.0, longest),
         y: Axis::names(&names),
         lines,
-        table: Table::of(&["call", "lost to", "a wake-up", "share"], rows),
+        table: Table::plain(&["call", "lost to", "a wake-up", "share"], rows),
         letters: None,
     })
 }
@@ -124,7 +124,7 @@ fn timeline(wake: &LateWake, guest: bool) -> Option<Picture> {
         x: axis("since it should have run", low.min(0.0), high),
         y: Axis::names(&names),
         lines,
-        table: Table::of(&["CPU", "from", "took", "activity", "name"], rows),
+        table: Table::plain(&["CPU", "from", "took", "activity", "name"], rows),
         letters: None,
     })
 }

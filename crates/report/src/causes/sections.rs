@@ -110,7 +110,7 @@ fn wakers(call: &CallCauses) -> Table {
         .only_if(call.wakers.iter().any(|its| its.inherited > 0))
         .count("inverted", Column::ALWAYS, |its| Some(its.inverted).filter(|count| *count > 0))
         .only_if(call.wakers.iter().any(|its| its.inverted > 0))
-        .of(call.wakers.iter().take(ROWS))
+        .plain(call.wakers.iter().take(ROWS))
 }
 
 /// The remedies of the largest causes, with what to write.

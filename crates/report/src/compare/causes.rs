@@ -117,10 +117,10 @@ struct Row<'a> {
 
 /// A row for each cause that either side has.
 fn rows(pair: Pair<'_>) -> impl Iterator<Item = Row<'_>> {
-    let of = |side: &Side| {
+    let keys_of = |side: &Side| {
         blamed(side, pair.call).flat_map(|(_, blamed)| blamed.causes.keys().copied()).collect::<BTreeSet<Key>>()
     };
-    let keys: Vec<Key> = of(pair.old).union(&of(pair.new)).copied().collect();
+    let keys: Vec<Key> = keys_of(pair.old).union(&keys_of(pair.new)).copied().collect();
     keys.into_iter().map(move |key| Row { pair, key })
 }
 
@@ -130,12 +130,12 @@ fn blamed<'a>(side: &'a Side, call: &'a Call) -> impl Iterator<Item = (usize, &'
 }
 
 /// Takes a time of a call.
-type Of<'f> = &'f dyn Fn(&Blamed) -> Option<&Lost>;
+type LostTime<'f> = &'f dyn Fn(&Blamed) -> Option<&Lost>;
 
 impl Pair<'_> {
-    fn draft(&self, of: Of<'_>) -> Option<Draft> {
+    fn draft(&self, time: LostTime<'_>) -> Option<Draft> {
         let readings = |side| -> Vec<(usize, Reading)> {
-            blamed(side, self.call).map(|(run, blamed)| (run, blamed.reading(of(blamed)))).collect()
+            blamed(side, self.call).map(|(run, blamed)| (run, blamed.reading(time(blamed)))).collect()
         };
         let (old, new) = (readings(self.old), readings(self.new));
         let find = |all: &[(usize, Reading)], run: usize| {
@@ -148,9 +148,9 @@ impl Pair<'_> {
         pairs.or_else(|| difference::apart(&all(&old), &all(&new)))
     }
 
-    fn mean(&self, side: &Side, of: Of<'_>) -> f64 {
+    fn mean(&self, side: &Side, time: LostTime<'_>) -> f64 {
         let all: Vec<f64> =
-            blamed(side, self.call).map(|(_, blamed)| of(blamed).map_or(0.0, |lost| lost.each_ns)).collect();
+            blamed(side, self.call).map(|(_, blamed)| time(blamed).map_or(0.0, |lost| lost.each_ns)).collect();
         all.iter().sum::<f64>() / all.len().max(1) as f64
     }
 }
@@ -168,7 +168,7 @@ fn settled(drafts: Vec<Option<Draft>>) -> Vec<Option<Shift>> {
 
 impl Row<'_> {
     fn compared(&self, shift: Option<&Shift>, shown: bool) -> CauseComparison {
-        let of: Of<'_> = &|blamed| blamed.causes.get(&self.key);
+        let time: LostTime<'_> = &|blamed| blamed.causes.get(&self.key);
         let range = |shift: &Shift| {
             let reach = shift.reach(LEVEL);
             Range { value: shift.by, low: shift.by - reach, high: shift.by + reach }
@@ -181,8 +181,8 @@ impl Row<'_> {
             cause: self.key.1,
             culprit: shift.filter(|_| shown).and_then(|shift| self.culprit(shift.by)),
             verdict: Verdict::judged(shift, shown),
-            old_ns: self.pair.mean(self.pair.old, of),
-            new_ns: self.pair.mean(self.pair.new, of),
+            old_ns: self.pair.mean(self.pair.old, time),
+            new_ns: self.pair.mean(self.pair.new, time),
             by_ns: shift.map(range),
         }
     }

@@ -197,7 +197,7 @@ fn full_table(series: &[&SeriesComparison], names: &[String]) -> Table {
         let compared = series.figures.iter().filter(|figure| figure.difference.is_some());
         lines.extend(compared.map(|figure| FigureLine { name: name.clone(), series, figure }));
     }
-    columns().of(&lines)
+    columns().plain(&lines)
 }
 
 /// Most series in one picture: more are not readable.

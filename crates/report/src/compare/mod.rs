@@ -184,9 +184,10 @@ fn settled(drafts: Vec<[Result<Draft, String>; 3]>) -> Vec<[Result<Shift, String
 fn draft(old: &Measured, new: &Measured, figure: Figure, pairs: Option<&[(usize, usize)]>) -> Result<Draft, String> {
     let reading = |entry: &Entry| entry.readings[figure as usize];
     if let Some(pairs) = pairs {
-        let of = |side: &'_ Measured, run: usize| side.entries.iter().position(|entry| entry.run == run);
-        let pair =
-            |&(a, b): &(usize, usize)| Some(neighbours(&old.entries[of(old, a)?], &new.entries[of(new, b)?], figure));
+        let entry_of = |side: &'_ Measured, run: usize| side.entries.iter().position(|entry| entry.run == run);
+        let pair = |&(a, b): &(usize, usize)| {
+            Some(neighbours(&old.entries[entry_of(old, a)?], &new.entries[entry_of(new, b)?], figure))
+        };
         if let Some(draft) = difference::paired(pairs.iter().filter_map(pair).collect()) {
             return Ok(draft);
         }
@@ -207,16 +208,16 @@ fn draft(old: &Measured, new: &Measured, figure: Figure, pairs: Option<&[(usize,
 
 /// Two neighbours. Only a p99 jumps from run to run, so only it is given by the places where it may lie.
 fn neighbours(old: &Entry, new: &Entry, figure: Figure) -> RunPair {
-    let of = |entry: &Entry| entry.readings[figure as usize];
+    let reading = |entry: &Entry| entry.readings[figure as usize];
     let places = match (figure, &old.tail, &new.tail) {
         (Figure::P50 | Figure::Cpu, ..) => Vec::new(),
         (Figure::P99, Some(old), Some(new)) => new.iter().zip(old.iter()).map(|(new, old)| new - old).collect(),
-        (Figure::P99, ..) => match (of(old), of(new)) {
+        (Figure::P99, ..) => match (reading(old), reading(new)) {
             (Reading::Known { place: old, .. }, Reading::Known { place: new, .. }) => vec![new - old],
             _ => Vec::new(),
         },
     };
-    RunPair { old: of(old), new: of(new), places }
+    RunPair { old: reading(old), new: reading(new), places }
 }
 
 fn why_not(reading: &Reading, figure: Figure) -> Option<String> {

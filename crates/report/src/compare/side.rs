@@ -407,11 +407,11 @@ impl Recorded {
     /// `None`: the run has none.
     pub(super) fn from_run(number: usize, run: &Run) -> Option<Self> {
         let causes = run.causes.as_ref().filter(|causes| causes.source == CauseSource::Tracepoints)?;
-        let of = |call: &CallCauses| {
+        let recorded = |call: &CallCauses| {
             let key = Call { nominal_ns: call.nominal_ns, thread: call.thread.clone(), name: call.call.clone() };
             (key, Blamed::from_call(call))
         };
-        let calls = causes.calls.iter().filter(|call| call.late.count > 0).map(of).collect();
+        let calls = causes.calls.iter().filter(|call| call.late.count > 0).map(recorded).collect();
         let unseen = causes.missing.iter().map(|missing| missing.what.clone()).collect();
         Some(Self { run: number, calls, unseen })
     }

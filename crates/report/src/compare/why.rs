@@ -63,7 +63,7 @@ pub(super) fn section(compared: &CausesCompared) -> Option<Section> {
             units::count(compared.compared as u64)
         )),
     ];
-    Some(Section::new("Why late").with(Block::Table(columns.of(&rows))).with(Block::Legend(notes)))
+    Some(Section::new("Why late").with(Block::Table(columns.plain(&rows))).with(Block::Legend(notes)))
 }
 
 fn word(verdict: Verdict) -> &'static str {

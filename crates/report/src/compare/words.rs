@@ -216,14 +216,14 @@ fn phrase(level: Level, finding: &Finding, comparison: &Comparison) -> Phrase {
         (Some(series), Some(figure)) => format!("{} of {}", figure.name(), comparison.names.anywhere(series)),
         _ => String::new(),
     };
-    let of = |difference: &Difference| unbroken(&format!("{} {}", change(difference), interval(difference)));
+    let amount = |difference: &Difference| unbroken(&format!("{} {}", change(difference), interval(difference)));
     let text = match &finding.what {
         What::Worse(difference) => {
             let cause = series.and_then(probable_cause).unwrap_or_default();
-            format!("{subject} is worse by {}; limit: {limit}.{cause}", of(difference))
+            format!("{subject} is worse by {}; limit: {limit}.{cause}", amount(difference))
         }
         What::Blind(difference, _) => {
-            format!("{subject}: a change by the limit could hide in {}; limit: {limit}.", of(difference))
+            format!("{subject}: a change by the limit could hide in {}; limit: {limit}.", amount(difference))
         }
         What::Unmatched(one) => {
             let why = format!("{} under {}: {}", one.subject, one.conditions, one.why);

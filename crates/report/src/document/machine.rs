@@ -162,9 +162,9 @@ pub(crate) fn disturbance(run: &Run) -> Section {
         None => unknown.push(unbroken(name)),
     };
     let steal = d.steal_ns.map(|ns| {
-        let of = d.steal_share.map_or(String::new(), |share| format!(" ({})", units::share(share)));
+        let share = d.steal_share.map_or(String::new(), |share| format!(" ({})", units::share(share)));
         let stolen = units::exact(ns);
-        if ns == 0 { "no steal".to_owned() } else { format!("steal {stolen}{of}") }
+        if ns == 0 { "no steal".to_owned() } else { format!("steal {stolen}{share}") }
     });
     tell("steal", steal);
     tell("preemptions", d.involuntary_switches.map(|n| format!("preempted {}", units::many(n, "time"))));

@@ -1,6 +1,6 @@
 //! The report of a run or a comparison as data: a [`Document`] of chapters, sections and blocks.
 //!
-//! It is built once, in Unicode, without a width or colours ([`Document::of`], [`Document::of_comparison`]); the
+//! It is built once, in Unicode, without a width or colours ([`Document::from_run`], [`Document::of_comparison`]); the
 //! exporters ([`crate::export`]) lay it out. This module is independent of the experiments: every family builds its sections
 //! from the same few blocks.
 //!

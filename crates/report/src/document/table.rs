@@ -186,7 +186,7 @@ impl Table {
 
     /// A table of few columns, all of which stay: text in the first, figures in the others.
     #[must_use]
-    pub fn of(headings: &[&'static str], rows: Vec<Vec<String>>) -> Self {
+    pub fn plain(headings: &[&'static str], rows: Vec<Vec<String>>) -> Self {
         let column = |(i, heading): (usize, &&'static str)| match i {
             0 => Column::left(heading, Column::ALWAYS),
             _ => Column::right(heading, Column::ALWAYS),
@@ -311,7 +311,7 @@ impl<'f, T> Columns<'f, T> {
 
     /// A table with a plain row for each of the first, and a line that counts the others.
     pub(crate) fn first(&self, most: usize, rows: &[T], what: &str) -> Table {
-        let mut table = self.of(rows.iter().take(most));
+        let mut table = self.plain(rows.iter().take(most));
         if rows.len() > most {
             let more = units::count((rows.len() - most) as u64);
             table.rows.push(Row::Label(format!("and {more} more {what}")));
@@ -320,7 +320,7 @@ impl<'f, T> Columns<'f, T> {
     }
 
     /// A table with a plain row for each.
-    pub(crate) fn of<'r>(&self, rows: impl IntoIterator<Item = &'r T>) -> Table
+    pub(crate) fn plain<'r>(&self, rows: impl IntoIterator<Item = &'r T>) -> Table
     where
         T: 'r,
     {

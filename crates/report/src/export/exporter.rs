@@ -42,7 +42,7 @@ pub trait Reported {
 
 impl Reported for Run {
     fn document(&self, illustrated: bool) -> Document {
-        if illustrated { Document::illustrated(self) } else { Document::of(self) }
+        if illustrated { Document::illustrated(self) } else { Document::from_run(self) }
     }
 
     fn run(&self) -> Option<&Run> {
@@ -107,7 +107,7 @@ impl Exporter<Run> for Json {
     }
 
     fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
-        Ok(run.to_json_with(&Verdict::of(run), out)?)
+        Ok(run.to_json_with(&Verdict::from_run(run), out)?)
     }
 }
 

@@ -57,7 +57,7 @@ fn table(series: &[Boost<'_>]) -> Table {
         .known("clock", 75, |series| series.metrics.mean_khz, units::gigahertz)
         .known("power", 70, |series| series.metrics.power_mw, |mw| format!("{:.2} W", mw as f64 / 1e3))
         .known("CPU time", 50, |series| series.cpu_ns_per_op, units::duration)
-        .of(series)
+        .plain(series)
 }
 
 fn name(series: &Boost<'_>) -> String {
@@ -69,9 +69,9 @@ fn name(series: &Boost<'_>) -> String {
 
 /// What is to be said: what the boost was, and the time at each frequency.
 fn words(series: &[Boost<'_>]) -> Vec<String> {
-    let of = |name: &str| series.iter().find(|series| series.subject == name);
+    let series_of = |name: &str| series.iter().find(|series| series.subject == name);
     let mut said = Vec::new();
-    if let Some(boost) = of(BOOST) {
+    if let Some(boost) = series_of(BOOST) {
         said.push(how(boost.metrics));
         said.extend(full_speed(boost.metrics));
     }
@@ -124,11 +124,11 @@ fn states(metrics: &Metrics) -> Option<String> {
 /// Deadlines with the boost and without, and its price.
 pub(super) fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let all = measured(series, Experiment::boost);
-    let of = |name: &str| all.iter().find(|series| series.subject == name);
-    let Some(found) = of(AS_FOUND) else { return Answer::default() };
-    let Some(boost) = of(BOOST) else {
+    let series_of = |name: &str| all.iter().find(|series| series.subject == name);
+    let Some(found) = series_of(AS_FOUND) else { return Answer::default() };
+    let Some(boost) = series_of(BOOST) else {
         let none = format!("No boost could be tried here. As found, {} deadlines are met.", met(found));
-        return Answer { table: Some(table(&all)), ..Answer::of(vec![none]) };
+        return Answer { table: Some(table(&all)), ..Answer::in_words(vec![none]) };
     };
     let (with, without) = (met(boost), met(found));
     let mut sentences = vec![match compared(found, boost) {
@@ -141,12 +141,13 @@ pub(super) fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
             format!("Deadlines met: {with} with the boost, {without} without it. Fewer than 5 rounds: not tested.")
         }
     }];
-    sentences.extend(of(PERFORMANCE).map(|full| format!("Under performance all the time, {} are met.", met(full))));
+    sentences
+        .extend(series_of(PERFORMANCE).map(|full| format!("Under performance all the time, {} are met.", met(full))));
     let price = paid(found, boost);
     if !price.is_empty() {
         sentences.push(format!("Price of the boost: {}.", listed(&price, usize::MAX)));
     }
-    Answer { table: Some(table(&all)), ..Answer::of(sentences) }
+    Answer { table: Some(table(&all)), ..Answer::in_words(sentences) }
 }
 
 /// What a boost costs beside CPU time, as far as the machine counts it.
@@ -169,8 +170,8 @@ fn power(before: &Boost<'_>, after: &Boost<'_>) -> Option<String> {
 /// The boost, and full speed all the time, instead of the machine as found.
 pub(super) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
     let all = measured(series, Experiment::boost);
-    let of = |name: &str| all.iter().find(|series| series.subject == name).copied();
-    let Some(found) = of(AS_FOUND) else { return Vec::new() };
+    let series_of = |name: &str| all.iter().find(|series| series.subject == name).copied();
+    let Some(found) = series_of(AS_FOUND) else { return Vec::new() };
     let one = |after: Boost<'a>, what: &str, price: Price, code: Code| Candidate {
         id: what.to_owned(),
         goal: Goal::SpeedUp,
@@ -181,7 +182,7 @@ pub(super) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate
         price,
         code,
     };
-    let boost = of(BOOST).map(|boost| {
+    let boost = series_of(BOOST).map(|boost| {
         let price = Price {
             // A clamp of the own thread needs none.
             privilege: (boost.metrics.lever.as_deref() != Some("utilisation clamp")).then(|| "root".to_owned()),
@@ -195,7 +196,7 @@ pub(super) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate
         let rust = "let activation = boost.wait_until(at)?; /* work */ boost.done(activation, deadline)?;".to_owned();
         one(boost, "punctual::cpufreq::Boost", price, Code { rust: Some(rust), ..Code::default() })
     });
-    let full = of(PERFORMANCE).map(|full| {
+    let full = series_of(PERFORMANCE).map(|full| {
         let Remedy { name, price, code, .. } = Remedy::for_value(&Value::Governor(PERFORMANCE.to_owned()));
         let energy = power(&found, &full).or(price.energy);
         one(full, &name, Price { energy, ..price }, code)

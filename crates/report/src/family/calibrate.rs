@@ -16,8 +16,8 @@ pub(super) const FAMILY: Family = Family { experiment: "calibrate", sections, ca
 
 fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::calibrate);
-    let of = |wanted| series.iter().copied().filter(move |s| s.parameters.figure == wanted);
-    let adds: Vec<Calibrated<'_>> = of(Figure::SleepAdds).collect();
+    let series_of = |wanted| series.iter().copied().filter(move |s| s.parameters.figure == wanted);
+    let adds: Vec<Calibrated<'_>> = series_of(Figure::SleepAdds).collect();
     let mut sections = Vec::new();
     if !adds.is_empty() {
         sections.push(found(&adds, &series));
@@ -47,7 +47,7 @@ fn found(adds: &[Calibrated<'_>], all: &[Calibrated<'_>]) -> Section {
             (costs.and_then(|s| s.summary.p50), costs.and_then(|s| s.summary.ci95.p50))
         })
         .fine("a reading", 40, |s| s.metrics.clock_read_ns)
-        .of(adds);
+        .plain(adds);
     let legend = vec![
         Note::always(
             "Fitted robustly to elapsed = (TS+TE) + X (TN + T), for X from 1 to 16 sleeps of T from 10 to 200 us.",
@@ -81,7 +81,7 @@ fn proved(asked: i64, proofs: &[Calibrated<'_>], adds: &[Calibrated<'_>]) -> Sec
                   interval of the mean error lies within a tenth of TN. Measured again: before each batch of waits, on sleeps as long as theirs."
     );
     let mut section = Section::new(format!("proof: waits of {lead}"))
-        .with(Block::Table(proof_columns(columns).of(&rows)))
+        .with(Block::Table(proof_columns(columns).plain(&rows)))
         .with(Block::Legend(vec![Note::always(legend)]));
     if !too_short.is_empty() {
         too_short.dedup();
@@ -103,7 +103,7 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) ->
     let mut sentences: Vec<String> = tn(first).into_iter().chain(least(run, &adds)).collect();
     sentences.extend(works(&series, first));
     sentences.extend(clock(&series, first));
-    Answer { table: table(&series, first), ..Answer::of(sentences) }
+    Answer { table: table(&series, first), ..Answer::in_words(sentences) }
 }
 
 /// `nanosleep under SCHED_FIFO 40`.
@@ -172,16 +172,16 @@ fn works(all: &[Calibrated<'_>], first: &Series) -> Vec<String> {
 }
 
 /// TS+TE, beside the cost of a reading.
-pub(super) fn clock(all: &[Calibrated<'_>], of: &Calibrated<'_>) -> Option<String> {
-    let costs = clock_costs(all, of.series)?;
+pub(super) fn clock(all: &[Calibrated<'_>], series: &Calibrated<'_>) -> Option<String> {
+    let costs = clock_costs(all, series.series)?;
     let found = with_interval(costs.summary.p50?, costs.summary.ci95.p50);
-    let read = of.metrics.clock_read_ns.map(|ns| format!("; a reading takes {}", spoken::fine(ns)));
+    let read = series.metrics.clock_read_ns.map(|ns| format!("; a reading takes {}", spoken::fine(ns)));
     Some(format!("TS+TE is {found}{}.", read.unwrap_or_default()))
 }
 
 /// The series of TS+TE, where it was measured by readings without a sleep. Extrapolated from sleeps, it is their scatter.
-fn clock_costs<'a>(all: &[Calibrated<'a>], of: &Series) -> Option<Calibrated<'a>> {
-    beside(all, of, Figure::ClockCosts).filter(|costs| costs.metrics.pairs.is_some())
+fn clock_costs<'a>(all: &[Calibrated<'a>], series: &Series) -> Option<Calibrated<'a>> {
+    beside(all, series, Figure::ClockCosts).filter(|costs| costs.metrics.pairs.is_some())
 }
 
 /// What stands for a figure in the tables.
@@ -196,7 +196,7 @@ const HOW: [(Figure, &str); 4] = [
 fn table(all: &[Calibrated<'_>], first: &Series) -> Option<Table> {
     let rows: Vec<(Calibrated<'_>, &str)> =
         HOW.into_iter().filter_map(|(figure, how)| Some((beside(all, first, figure)?, how))).collect();
-    (!rows.is_empty()).then(|| proof_columns(Columns::new()).of(&rows))
+    (!rows.is_empty()).then(|| proof_columns(Columns::new()).plain(&rows))
 }
 
 /// The columns of a proof, after those that name it.
@@ -277,8 +277,8 @@ fn sleeper<'a>(all: &[Calibrated<'a>], plain: &Calibrated<'a>) -> Option<Candida
 pub(in crate::family) type Calibrated<'a> = Measured<'a, Parameters, Metrics>;
 
 /// The series of the same method and conditions with another figure.
-pub(in crate::family) fn beside<'a>(all: &[Calibrated<'a>], of: &Series, figure: Figure) -> Option<Calibrated<'a>> {
-    let same = |s: &Calibrated<'_>| s.subject == of.subject && s.conditions == of.conditions;
+pub(in crate::family) fn beside<'a>(all: &[Calibrated<'a>], series: &Series, figure: Figure) -> Option<Calibrated<'a>> {
+    let same = |s: &Calibrated<'_>| s.subject == series.subject && s.conditions == series.conditions;
     all.iter().copied().find(|s| same(s) && s.parameters.figure == figure)
 }
 

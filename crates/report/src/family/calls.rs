@@ -64,7 +64,7 @@ pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     if late {
         sites.retain(|site| site.late().is_some());
     }
-    Answer { table: Some(table(&sites, !late, ROWS)), ..Answer::of(sentences) }
+    Answer { table: Some(table(&sites, !late, ROWS)), ..Answer::in_words(sentences) }
 }
 
 /// `usleep`, called from `waits:sleeps`.
@@ -91,8 +91,8 @@ fn none_late(sites: &[Site<'_>]) -> Option<String> {
     if !sites.iter().any(waits) {
         return None;
     }
-    let sum = |of: fn(&Site<'_>) -> Option<u64>| {
-        sites.iter().try_fold(0_u64, |sum, site| Some(sum.saturating_add(of(site)?)))
+    let sum = |count: fn(&Site<'_>) -> Option<u64>| {
+        sites.iter().try_fold(0_u64, |sum, site| Some(sum.saturating_add(count(site)?)))
     };
     let (calls, expired) = (sum(|site| site.metrics().calls)?, sum(|site| site.metrics().expired)?);
     (calls > 0 && expired == 0)

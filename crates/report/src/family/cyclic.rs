@@ -36,7 +36,7 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
         .ns("p99", ALWAYS, |thread| thread.summary.p99)
         .ns("p99.9", 60, |thread| thread.summary.p999)
         .ns("max", ALWAYS, |thread| thread.summary.max)
-        .of(&all);
+        .plain(&all);
     let mut notes = vec![Note::always(
         "missed: wake-ups that were due while the thread had not come back from an earlier one. They are no part of the percentiles.",
     )];
@@ -139,7 +139,7 @@ fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
             "Nothing was added to the load of the machine: an idle machine says little of its worst case. --load adds some.".to_owned(),
         );
     }
-    Answer { table: Some(first_figures(run, &all)), ..Answer::of(sentences) }
+    Answer { table: Some(first_figures(run, &all)), ..Answer::in_words(sentences) }
 }
 
 /// Letters of a histogram.
@@ -165,5 +165,5 @@ fn first_figures(run: &Run, all: &[Cyclic<'_>]) -> Table {
             let bins = scale.and_then(|scale| format::bins(thread.series, scale, DRAWING));
             bins.map_or_else(|| units::ABSENT.to_owned(), |bins| format::draw(&bins))
         });
-    if run.causes.is_some() { columns.left("max lost to", ALWAYS, latest).of(all) } else { columns.of(all) }
+    if run.causes.is_some() { columns.left("max lost to", ALWAYS, latest).plain(all) } else { columns.plain(all) }
 }

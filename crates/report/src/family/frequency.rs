@@ -74,7 +74,7 @@ pub struct IdleRow {
 pub fn sections(overview: &Overview) -> Vec<Section> {
     let mut sections = Vec::new();
     if !overview.policies.is_empty() {
-        let table = Block::Table(policies().of(&overview.policies));
+        let table = Block::Table(policies().plain(&overview.policies));
         sections.push(Section::new("CPU frequency policies").with(table).with(offers(&overview.policies)));
     }
     if !overview.threads.is_empty() {
@@ -146,7 +146,7 @@ fn idle(rows: &[IdleRow]) -> Option<Section> {
         .known("exit latency", ALWAYS, |row| row.exit_us, exact)
         .known("worth it from", 50, |row| row.residency_us, exact)
         .left("", 60, |row| if row.disabled == Some(true) { "disabled" } else { "" }.to_owned())
-        .of(rows);
+        .plain(rows);
     Some(Section::new("Idle states of CPU 0").with(Block::Table(table)))
 }
 

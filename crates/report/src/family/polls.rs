@@ -53,7 +53,7 @@ fn latency(settings: &[Setting<'_>], heading: &str) -> Section {
         .ns("p99", 80, |s| s.busy?.summary.p99)
         .ns("there and back p50", 60, |s| s.busy_back?.summary.p50)
         .ns("p99", 35, |s| s.busy_back?.summary.p99)
-        .of(settings);
+        .plain(settings);
     Section::new(heading).with(Block::Table(table)).with(Block::Legend(vec![
         Note::always("idle: nothing else runs on the receiver's CPU; busy: a program that never waits runs there too."),
         Note::always("One way, from just before the message is written until the receiver has seen it; there and back is measured, not doubled."),
@@ -66,7 +66,7 @@ fn shares_section(settings: &[Setting<'_>], heading: &str) -> Section {
         .share("busy program", ALWAYS, Setting::share)
         .share("receiver", ALWAYS, Setting::receiver_share)
         .share("neither", 10, |s| Some((1.0 - s.share()? - s.receiver_share()?).max(0.0)))
-        .of(settings);
+        .plain(settings);
     let ideal = "busy program: what is left to others, ideally 100 %; receiver: what the waiting costs; neither: idle, the kernel, others.";
     Section::new(heading).with(Block::Table(table)).with(Block::Legend(vec![Note::always(ideal)]))
 }
@@ -79,7 +79,7 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) ->
     let settings = under_the_first(&measured(series, Experiment::polls));
     let (sentences, named): (Vec<String>, Vec<String>) =
         [Load::Idle, Load::Busy].into_iter().filter_map(|load| sentence(run, &settings, load)).unzip();
-    Answer { table: screen(&settings, named), ..Answer::of(sentences) }
+    Answer { table: screen(&settings, named), ..Answer::in_words(sentences) }
 }
 
 /// A row for each setting: the least latency on an idle CPU first.
@@ -98,7 +98,7 @@ fn screen(settings: &[Setting<'_>], named: Vec<String>) -> Option<Table> {
             units::known(setting.busy.and_then(|measured| measured.summary.p99))
         })
         .share("left to others", ALWAYS, Setting::left)
-        .of(&sorted);
+        .plain(&sorted);
     (!sorted.is_empty()).then(|| table.ranked("p50", named))
 }
 
@@ -112,11 +112,11 @@ fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<(String, 
     known.sort_by_key(|setting| setting.one_way(load).and_then(|series| series.summary.p50));
     let (best, rest) = known.split_first().filter(|(_, rest)| !rest.is_empty())?;
     let effects = compared(run, load, best, rest);
-    let of = |outcome: Outcome| {
+    let found = |outcome: Outcome| {
         let those = rest.iter().zip(&effects).filter(move |(_, effect)| effect.outcome == outcome);
         those.map(|(setting, _)| *setting)
     };
-    if of(Outcome::NotTested).count() == rest.len() {
+    if found(Outcome::NotTested).count() == rest.len() {
         let why = effects.iter().find_map(|effect| effect.why.as_deref()).unwrap_or("too few rounds");
         return Some((format!("Which number of polls suits {on} was not tested: {}.", why), described(best)));
     }
@@ -144,7 +144,7 @@ fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<(String, 
         text.push_str(&format!(" No difference shown from {}.", listed(&others, MOST)));
     }
     let undecided =
-        of(Outcome::NoDifference).filter(|setting| !equal.iter().any(|known| std::ptr::eq(*known, *setting)));
+        found(Outcome::NoDifference).filter(|setting| !equal.iter().any(|known| std::ptr::eq(*known, *setting)));
     let undecided: Vec<String> = undecided.map(described).collect();
     if !undecided.is_empty() {
         text.push_str(&format!(" Undecided against {}.", listed(&undecided, MOST)));
@@ -255,15 +255,16 @@ impl Setting<'_> {
 fn settings<'a>(series: &[Polled<'a>]) -> Vec<Setting<'a>> {
     let key = |s: &Polled<'a>| (s.series.subject.as_str(), s.series.conditions.as_str(), s.parameters.polls);
     let setting = |((subject, conditions, polls), all): ((&'a str, &'a str, Option<u32>), Vec<Polled<'a>>)| {
-        let of = |load, quantity| all.iter().copied().find(|s| (s.parameters.load, s.quantity) == (load, quantity));
+        let series_of =
+            |load, quantity| all.iter().copied().find(|s| (s.parameters.load, s.quantity) == (load, quantity));
         Setting {
             subject,
             conditions,
             polls,
-            idle: of(Load::Idle, Quantity::OneWay),
-            idle_back: of(Load::Idle, Quantity::RoundTrip),
-            busy: of(Load::Busy, Quantity::OneWay),
-            busy_back: of(Load::Busy, Quantity::RoundTrip),
+            idle: series_of(Load::Idle, Quantity::OneWay),
+            idle_back: series_of(Load::Idle, Quantity::RoundTrip),
+            busy: series_of(Load::Busy, Quantity::OneWay),
+            busy_back: series_of(Load::Busy, Quantity::RoundTrip),
         }
     };
     grouped(series, key).into_iter().map(setting).collect()

@@ -104,6 +104,6 @@ fn plain_tables(_: &Run, series: &[&Series]) -> Vec<Section> {
         .ns("p50", ALWAYS, |series| series.summary.p50)
         .ns("p99", ALWAYS, |series| series.summary.p99)
         .ns("max", 60, |series| series.summary.max)
-        .of(series);
+        .plain(series);
     vec![Section::new(first.experiment.name().to_owned()).with(Block::Table(table))]
 }

@@ -27,7 +27,7 @@ fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
         .ns("p99", 80, |s| s.summary.p99)
         .share("CPU", 90, |s| s.cpu_share)
         .left("why not higher", 40, |s| s.metrics.why_not_higher.clone().unwrap_or_else(|| units::ABSENT.to_owned()))
-        .of(&rows);
+        .plain(&rows);
     let legend =
         format!("Held: reached within 1 %, 99th percentile of lateness at most {}.", spoken::exact(*within_ns));
     let mut section = Section::new(format!("highest rate held, {}", to.as_deref().unwrap_or_default()))
@@ -40,7 +40,7 @@ fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
 /// The highest and the lowest, and a row for each.
 fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let rows = sorted(series);
-    Answer { table: (!rows.is_empty()).then(|| screen(&rows)), ..Answer::of(words(&rows).into_iter().collect()) }
+    Answer { table: (!rows.is_empty()).then(|| screen(&rows)), ..Answer::in_words(words(&rows).into_iter().collect()) }
 }
 
 fn screen(rows: &[Swept<'_>]) -> Table {
@@ -52,7 +52,7 @@ fn screen(rows: &[Swept<'_>]) -> Table {
         .known("not held", 70, |s| s.metrics.rate_not_held, units::rate)
         .ns("p99", 80, |s| s.summary.p99)
         .share("CPU", 90, |s| s.cpu_share)
-        .of(rows);
+        .plain(rows);
     table.ranked("highest rate held", ends)
 }
 
@@ -75,8 +75,8 @@ fn equal(a: &Swept<'_>, b: &Swept<'_>) -> bool {
 
 /// Which methods hold the highest rate, and which the lowest, with all that are equal to them.
 fn words(rows: &[Swept<'_>]) -> Option<String> {
-    let named = |of: &Swept<'_>| {
-        let names: Vec<String> = rows.iter().filter(|s| equal(s, of)).map(|s| s.subject.clone()).collect();
+    let named = |swept: &Swept<'_>| {
+        let names: Vec<String> = rows.iter().filter(|s| equal(s, swept)).map(|s| s.subject.clone()).collect();
         listed(&names, usize::MAX)
     };
     let rate = |s: &Swept<'_>| {

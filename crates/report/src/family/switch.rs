@@ -38,11 +38,12 @@ fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
 fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let series = measured(series, Experiment::switch);
     let one = |subject: &str| {
-        let of = |quantity| series.iter().find(|switch| switch.subject == subject && switch.quantity == quantity);
+        let series_of =
+            |quantity| series.iter().find(|switch| switch.subject == subject && switch.quantity == quantity);
         let name = subject.to_owned();
-        let write = of(Quantity::CallCost).and_then(|switch| switch.summary.p50);
+        let write = series_of(Quantity::CallCost).and_then(|switch| switch.summary.p50);
         let write = write.map_or(String::new(), |ns| format!(" The write takes {} (p50).", spoken::duration(ns)));
-        Some(match of(Quantity::Settling).map(|switch| (switch.summary.p50, switch.summary.min)) {
+        Some(match series_of(Quantity::Settling).map(|switch| (switch.summary.p50, switch.summary.min)) {
             Some((Some(p50), _)) => {
                 format!("{name}: the new speed is there {} after the write (p50).{write}", spoken::duration(p50))
             }
@@ -60,7 +61,7 @@ fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     if !series.is_empty() && series.iter().all(|switch| switch.quantity != Quantity::Settling) {
         sentences.insert(0, "Nothing to see: the speed does not follow the governor here.".to_owned());
     }
-    Answer { table: (!series.is_empty()).then(|| table(&series)), ..Answer::of(sentences) }
+    Answer { table: (!series.is_empty()).then(|| table(&series)), ..Answer::in_words(sentences) }
 }
 
 /// A row for each direction and figure.
@@ -76,7 +77,7 @@ fn table(series: &[Switch<'_>]) -> Table {
         .right("loop before, after", 70, |Measured { metrics, .. }| {
             format!("{}, {}", units::known(metrics.before_ns), units::known(metrics.after_ns))
         })
-        .of(series)
+        .plain(series)
 }
 
 /// What a series is of.

@@ -102,7 +102,7 @@ fn picture(panel: Panel, x: Axis) -> Picture {
         "A dot is the median, the bar behind it its 95 % interval, the line reaches to p99.{dashed} The scale is logarithmic; left is better."
     );
     let cells = |row: &Dot| vec![row.name.clone(), units::known(row.p50), units::known(row.p99)];
-    let table = Table::of(&["", "p50", "p99"], panel.rows.iter().map(cells).collect());
+    let table = Table::plain(&["", "p50", "p99"], panel.rows.iter().map(cells).collect());
     Picture { title: panel.title, about, x, y, lines, table, letters: None }
 }
 

@@ -87,8 +87,8 @@ fn comparable(quantity: Quantity) -> Quantity {
 /// What a series shares with others of its group: parameters that `apart` names, in words.
 pub(super) fn shared(series: &Series, apart: impl Fn(&str) -> bool) -> String {
     let parameters = series.experiment.parameters();
-    let of = parameters.iter().filter(|(name, _)| apart(name));
-    let words: Vec<String> = of.map(|(name, value)| parameter(name, value)).collect();
+    let kept = parameters.iter().filter(|(name, _)| apart(name));
+    let words: Vec<String> = kept.map(|(name, value)| parameter(name, value)).collect();
     words.join(", ")
 }
 
@@ -154,8 +154,8 @@ fn labels(groups: &[Keyed<'_>]) -> Vec<String> {
         values.len()
     };
     let one_quantity = groups.windows(2).all(|pair| pair[0].0.0 == pair[1].0.0);
-    let label = |quantity: Quantity, of: &str| {
-        let parts = [if one_quantity { "" } else { quantity_name(quantity) }, of];
+    let label = |quantity: Quantity, subject: &str| {
+        let parts = [if one_quantity { "" } else { quantity_name(quantity) }, subject];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     };
     let differing = |members: &[&Series]| shared(members[0], |name| is_apart(name) && values(name) > 1);

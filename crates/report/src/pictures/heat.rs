@@ -58,5 +58,5 @@ fn table(pairs: &[Pair]) -> Table {
         let ([from, to], [p50, p99, max]) = (pair.cpus, pair.figures);
         vec![from.to_string(), to.to_string(), units::count(pair.count), figure(p50), figure(p99), figure(max)]
     };
-    Table::of(&["from CPU", "to CPU", "n", "p50", "p99", "max"], pairs.iter().map(row).collect())
+    Table::plain(&["from CPU", "to CPU", "n", "p50", "p99", "max"], pairs.iter().map(row).collect())
 }

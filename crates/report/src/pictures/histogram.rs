@@ -103,7 +103,7 @@ fn table(members: &[(&Member<'_>, Vec<Class>)]) -> Table {
     let held = |(member, classes): &(&Member<'_>, Vec<Class>)| -> Vec<Vec<String>> {
         classes.iter().filter(|class| class.count > 0).map(|class| row(&member.label, class)).collect()
     };
-    Table::of(&headings, members.iter().flat_map(held).collect())
+    Table::plain(&headings, members.iter().flat_map(held).collect())
 }
 
 #[cfg(test)]

@@ -117,5 +117,5 @@ fn table(members: &[&Member<'_>], front: &[usize]) -> Table {
             if front.contains(&i) { "yes" } else { "" }.to_owned(),
         ]
     };
-    Table::of(&headings, members.iter().enumerate().map(row).collect())
+    Table::plain(&headings, members.iter().enumerate().map(row).collect())
 }

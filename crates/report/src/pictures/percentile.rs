@@ -128,7 +128,7 @@ impl Curve {
             let place = if old.0 == 0 { "min".to_owned() } else { name(old.0) };
             vec![place, units::duration(old.1), units::duration(new.1)]
         };
-        let table = Table::of(&["percentile", "old", "new"], both.map(row).collect());
+        let table = Table::plain(&["percentile", "old", "new"], both.map(row).collect());
         let about = "Lower is better. Of several runs of a side, the median at each percentile.".to_owned();
         Some(Picture { title, about, x, y, lines, table, letters: None })
     }
@@ -147,5 +147,5 @@ fn table(members: &[&Member<'_>]) -> Table {
         let figures = [s.min, s.p50, s.p90, s.p99, s.p999, s.max].map(units::known);
         [vec![member.label.clone(), units::count(s.count)], figures.to_vec()].concat()
     };
-    Table::of(&headings, members.iter().map(row).collect())
+    Table::plain(&headings, members.iter().map(row).collect())
 }

@@ -71,5 +71,5 @@ fn table(ramps: &[Loops]) -> Table {
             units::known(ramp.to_full_speed_ns),
         ]
     };
-    Table::of(&headings, ramps.iter().map(row).collect())
+    Table::plain(&headings, ramps.iter().map(row).collect())
 }

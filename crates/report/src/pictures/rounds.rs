@@ -102,5 +102,5 @@ fn table(members: &[&Member<'_>]) -> Table {
             disturbed,
         ]
     };
-    Table::of(&headings, members.iter().map(row).collect())
+    Table::plain(&headings, members.iter().map(row).collect())
 }

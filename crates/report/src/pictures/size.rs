@@ -92,5 +92,5 @@ fn table(by_name: &[(String, Vec<&Series>)]) -> Table {
             units::known(s.max),
         ]
     };
-    Table::of(&headings, by_name.iter().flat_map(|(name, series)| series.iter().map(|one| row(name, one))).collect())
+    Table::plain(&headings, by_name.iter().flat_map(|(name, series)| series.iter().map(|one| row(name, one))).collect())
 }

@@ -27,7 +27,7 @@ pub(super) fn sections(run: &Run) -> Vec<Section> {
         .right("runs", Column::ALWAYS, |machine| machine.runs.len().to_string())
         .ns("measured", 60, |machine| Some(elapsed(machine)))
         .left("first", 40, |machine| first(machine).map_or(String::new(), |first| first.to_string()[..10].to_owned()))
-        .of(&machines);
+        .plain(&machines);
     let mut sections = vec![Section::new(heading).with(Block::Table(table))];
     let rows: Vec<Line<'_>> = run.series.iter().flat_map(|series| lines(run, series, &machines)).collect();
     if !rows.is_empty() {
@@ -76,10 +76,10 @@ fn lines<'a>(run: &'a Run, series: &'a Series, machines: &'a [Machine<'a>]) -> V
     if run.conditions.len() > 1 {
         name.push_str(&format!(", {}", series.conditions));
     }
-    let of = |machine: &'a Machine<'a>| -> Vec<&'a Part> {
+    let parts_of = |machine: &'a Machine<'a>| -> Vec<&'a Part> {
         series.parts.iter().filter(|part| machine.places.contains(&part.source)).collect()
     };
-    let parts = machines.iter().map(|machine| (machine, of(machine))).filter(|(_, parts)| !parts.is_empty());
+    let parts = machines.iter().map(|machine| (machine, parts_of(machine))).filter(|(_, parts)| !parts.is_empty());
     parts.map(|(machine, parts)| Line { series: std::mem::take(&mut name), machine: &machine.name, parts }).collect()
 }
 

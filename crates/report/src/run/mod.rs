@@ -22,7 +22,7 @@ use legible::legible;
 impl Document {
     /// What is said of a run; of its pictures, those that can be drawn in letters.
     #[must_use]
-    pub fn of(run: &Run) -> Self {
+    pub fn from_run(run: &Run) -> Self {
         document(run, false)
     }
 

@@ -139,7 +139,7 @@ fn change(advice: &Advice) -> String {
 impl Verdict {
     /// The verdict on a run.
     #[must_use]
-    pub fn of(run: &Run) -> Self {
+    pub fn from_run(run: &Run) -> Self {
         answered(&legible(run), Gate::from_run(run)).0
     }
 }

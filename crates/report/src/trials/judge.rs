@@ -58,19 +58,19 @@ pub(super) fn trials(run: &Run) -> impl Iterator<Item = &Trial> {
 
 /// The kinds of wake-ups that the program has.
 fn cases(at: usize, trial: &Trial) -> Vec<(usize, &'static str)> {
-    let has = |of: Kind| trial.pairs.iter().any(|pair| of(&pair.off).or(of(&pair.on)).is_some());
-    let all: Vec<_> = KINDS.into_iter().filter(|(_, of)| has(*of)).map(|(name, _)| (at, name)).collect();
+    let has = |kind: Kind| trial.pairs.iter().any(|pair| kind(&pair.off).or(kind(&pair.on)).is_some());
+    let all: Vec<_> = KINDS.into_iter().filter(|(_, kind)| has(*kind)).map(|(name, _)| (at, name)).collect();
     // Without any wake-up it says so.
     if all.is_empty() { vec![(at, "on timers")] } else { all }
 }
 
 fn questions(quiet: &Quiet<'_>, case: &str) -> [Question; 2] {
-    let of = KINDS.into_iter().find(|(name, _)| *name == case).map_or(KINDS[0].1, |(_, of)| of);
+    let kind = KINDS.into_iter().find(|(name, _)| *name == case).map_or(KINDS[0].1, |(_, kind)| kind);
     let figures: [(Figure, Value, &str); 2] =
         [(Figure::P50, |spread| Some(spread.p50_ns), "10"), (Figure::P99, |spread| spread.p99_ns, "100")];
     figures.map(|(figure, value, needed)| {
         let one = |block: &TrialBlock| {
-            let spread = of(block).filter(|spread| spread.count >= WAKE_UPS)?;
+            let spread = kind(block).filter(|spread| spread.count >= WAKE_UPS)?;
             value(&spread).map(|ns| ns as f64)
         };
         let all = quiet.pairs.iter();
@@ -218,9 +218,9 @@ impl<'a> Quiet<'a> {
         let on = usual(all.iter().map(|pair| &pair.on)).max(off);
         let limits = [off, on].map(|share| WAITED.max(TIMES * share));
         let is_quiet = |pair: &&TrialPair| {
-            let of =
+            let keeps =
                 |block: &TrialBlock, limit: f64| waited(block).is_none_or(|share| share <= limit) && !is_robbed(block);
-            of(&pair.off, limits[0]) && of(&pair.on, limits[1])
+            keeps(&pair.off, limits[0]) && keeps(&pair.on, limits[1])
         };
         let pairs: Vec<&TrialPair> = all.iter().copied().filter(is_quiet).collect();
         Self { left_out: all.len() - pairs.len(), pairs }

@@ -86,7 +86,7 @@ fn tried(run: &Run, judged: &Judged<'_>) -> Vec<String> {
     let cpu = judged.cpu.as_ref().map(cpu);
     let pairs = pairs(judged);
     let partly = trial.refused.as_ref().map(|refused| format!(" {}", sentence(&sanitize(&refused.why))));
-    let of = |case: &Case| {
+    let sentence_of = |case: &Case| {
         let figures = [("p50", &case.p50), ("p99", &case.p99)].map(|(name, effect)| figure(name, effect));
         let mut parts: Vec<String> = figures.into_iter().collect();
         parts.dedup();
@@ -95,7 +95,7 @@ fn tried(run: &Run, judged: &Judged<'_>) -> Vec<String> {
         let doubt = doubt(run, trial, case).map_or(String::new(), |doubt| format!(" {doubt}"));
         text + &doubt + partly.as_deref().unwrap_or_default()
     };
-    judged.cases.iter().map(of).collect()
+    judged.cases.iter().map(sentence_of).collect()
 }
 
 /// `9 pairs, without 2 in which others took the CPU far more than usual`.

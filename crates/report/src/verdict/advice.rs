@@ -337,7 +337,7 @@ impl Advice {
         let at = match case.case.as_str() {
             "" => String::new(),
             its if ["on ", "with ", "for "].iter().any(|word| its.starts_with(word)) => format!(" {}", unbroken(its)),
-            its => format!(" at {}", unbroken(its)),
+            place => format!(" at {}", unbroken(place)),
         };
         let p50 = match (case.p50.better(), case.p50.worse()) {
             (Some(gain), _) => format!("{} {smaller}{at}", spoken::duration(gain.ns)),

@@ -89,7 +89,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Sentences alone.
-    pub(crate) fn of(sentences: Vec<String>) -> Self {
+    pub(crate) fn in_words(sentences: Vec<String>) -> Self {
         Self { sentences, ..Self::default() }
     }
 }

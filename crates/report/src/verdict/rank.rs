@@ -83,11 +83,15 @@ fn gathered<'a, 'e>(candidates: Vec<(&'e str, Vec<Candidate<'a>>)>) -> Vec<(&'e 
 
 /// How long something takes, unless shares of the CPU are the goal.
 fn pairs<'a>(candidate: &Candidate<'a>) -> Vec<Pair<'a>> {
-    let of = |trial: &Trial<'a>| {
+    let both_figures = |trial: &Trial<'a>| {
         let Trial { before, after, .. } = *trial;
         [Figure::P50, Figure::P99].map(|figure| Pair { before, after, figure })
     };
-    if candidate.goal == Goal::LetOthersRun { Vec::new() } else { candidate.trials.iter().flat_map(of).collect() }
+    if candidate.goal == Goal::LetOthersRun {
+        Vec::new()
+    } else {
+        candidate.trials.iter().flat_map(both_figures).collect()
+    }
 }
 
 fn judge<'a>(
@@ -133,11 +137,11 @@ fn judge<'a>(
 }
 
 pub(crate) fn standing(goal: Goal, cases: &[Case]) -> Standing {
-    let of = |case: &Case| match (goal, &case.others) {
+    let outcomes_of = |case: &Case| match (goal, &case.others) {
         (Goal::LetOthersRun, others) => vec![others.as_ref().map_or(Outcome::NotTested, |effect| effect.outcome)],
         _ => vec![case.p50.outcome, case.p99.outcome],
     };
-    let outcomes: Vec<Outcome> = cases.iter().flat_map(of).collect();
+    let outcomes: Vec<Outcome> = cases.iter().flat_map(outcomes_of).collect();
     let any = |outcome: Outcome| outcomes.contains(&outcome);
     match (any(Outcome::Better), any(Outcome::Worse)) {
         (true, true) => Standing::Mixed,
@@ -370,17 +374,20 @@ mod tests {
     fn of_an_advice_and_its_reverse_the_first_stands() {
         use Standing::{Advised, Mixed};
         let (one, other) = (("fifo", "slack 1 ns"), ("slack 1 ns", "fifo"));
-        let of = |goal, (what, instead_of): (&str, &str), case| advice(goal, what, instead_of, case);
-        let both = |case| vec![of(Goal::WakeOnTime, one, "1 ms"), of(Goal::WakeOnTime, other, case)];
+        let advised = |goal, (what, instead_of): (&str, &str), case| advice(goal, what, instead_of, case);
+        let both = |case| vec![advised(Goal::WakeOnTime, one, "1 ms"), advised(Goal::WakeOnTime, other, case)];
         assert_eq!(standings(both("1 ms")).0, [Advised, Mixed]);
         assert_eq!(standings(both("100 µs")).0, [Advised, Advised], "what helps long waits may hurt short ones");
         let through_a_variant = vec![
-            equal_to(of(Goal::WakeOnTime, ("slice", "slack 1 ns"), "1 ms"), "fifo"),
-            of(Goal::WakeOnTime, other, "1 ms"),
+            equal_to(advised(Goal::WakeOnTime, ("slice", "slack 1 ns"), "1 ms"), "fifo"),
+            advised(Goal::WakeOnTime, other, "1 ms"),
         ];
         assert_eq!(standings(through_a_variant).0, [Advised, Mixed]);
-        let not_advised = Advice { standing: Standing::Worse, ..of(Goal::WakeOnTime, one, "1 ms") };
-        assert_eq!(standings(vec![not_advised, of(Goal::WakeOnTime, other, "1 ms")]).0, [Standing::Worse, Advised]);
+        let not_advised = Advice { standing: Standing::Worse, ..advised(Goal::WakeOnTime, one, "1 ms") };
+        assert_eq!(
+            standings(vec![not_advised, advised(Goal::WakeOnTime, other, "1 ms")]).0,
+            [Standing::Worse, Advised]
+        );
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl Trust {
             _ => None,
         };
         let all = run.notices.iter().filter_map(unsteady);
-        let (series, judged) = all.fold((0, 0), |(series, judged), (more, of)| (series + more, judged + of));
+        let (series, judged) = all.fold((0, 0), |(series, judged), (more, of_them)| (series + more, judged + of_them));
         if series * 5 > judged {
             self.lower(Level::Fair, format!("{series} of {judged} series drifted between rounds."));
         }
@@ -252,24 +252,28 @@ mod tests {
     fn an_advice_is_as_good_as_its_tests() {
         let untested = Effect::default;
         let longer = || Effect { before_ns: Some(80_000), after_ns: Some(3_000_000), ..Effect::default() };
-        let of = |p50, p99| of_advice(&advice(p50, p99));
-        assert_eq!(of(better(40_000, 50_000), untested()), Level::Good);
-        assert_eq!(of(better(10_000, 50_000), untested()), Level::Fair, "shown, and not how large");
-        assert_eq!(of(better(40_000, 50_000), longer()), Level::Fair, "its tail looks longer");
-        assert_eq!(of(better(10_000, 50_000), longer()), Level::Poor);
-        assert_eq!(of(untested(), better(40_000, 50_000)), Level::Fair);
-        assert_eq!(of(untested(), better(10_000, 50_000)), Level::Poor);
+        let trust = |p50, p99| of_advice(&advice(p50, p99));
+        assert_eq!(trust(better(40_000, 50_000), untested()), Level::Good);
+        assert_eq!(trust(better(10_000, 50_000), untested()), Level::Fair, "shown, and not how large");
+        assert_eq!(trust(better(40_000, 50_000), longer()), Level::Fair, "its tail looks longer");
+        assert_eq!(trust(better(10_000, 50_000), longer()), Level::Poor);
+        assert_eq!(trust(untested(), better(40_000, 50_000)), Level::Fair);
+        assert_eq!(trust(untested(), better(10_000, 50_000)), Level::Poor);
         let tried = Advice { standing: Standing::Mixed, ..advice(better(40_000, 50_000), untested()) };
         assert_eq!(of_advice(&tried), Level::Unknown);
     }
 
     #[test]
     fn a_gain_of_the_tail_is_one_of_company() {
-        let of = |p50, p99| advice(p50, p99).gains_at_the_tail();
+        let is_gain = |p50, p99| advice(p50, p99).gains_at_the_tail();
         assert!(
-            of(Effect::default(), better(2_000_000, 3_000_000)) && of(better(40_000, 50_000), better(200_000, 300_000))
+            is_gain(Effect::default(), better(2_000_000, 3_000_000))
+                && is_gain(better(40_000, 50_000), better(200_000, 300_000))
         );
-        assert!(!of(better(40_000, 50_000), better(50_000, 70_000)) && !of(better(40_000, 50_000), Effect::default()));
+        assert!(
+            !is_gain(better(40_000, 50_000), better(50_000, 70_000))
+                && !is_gain(better(40_000, 50_000), Effect::default())
+        );
     }
 
     #[test]

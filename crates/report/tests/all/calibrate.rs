@@ -63,8 +63,8 @@ fn calibrated(series: Vec<Series>) -> Run {
     slack
         .settings
         .into_iter()
-        .filter(|its| its.condition == "timer-slack")
-        .for_each(|its| put(&mut conditions[1], its));
+        .filter(|setting| setting.condition == "timer-slack")
+        .for_each(|setting| put(&mut conditions[1], setting));
     Run { series, ..run(&["punctual", "calibrate"], conditions, &[]) }
 }
 
@@ -84,7 +84,7 @@ fn proof(shortened: i64, again: i64, spread: i64) -> Run {
 }
 
 fn answer(run: &Run) -> String {
-    Verdict::of(run).answer.join(" ").replace('\u{a0}', " ")
+    Verdict::from_run(run).answer.join(" ").replace('\u{a0}', " ")
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn waits_that_are_nearly_all_early_are_a_failure() {
     assert!(answer.contains("It fails: a sleep of about 30 µs adds 4.07 µs less."), "{answer}");
     assert!(answer.contains("TN measured again: 47 % [45 49] early"), "{answer}");
     assert_eq!(answer.matches("It works.").count(), 1, "{answer}");
-    let advice = Verdict::of(&run).advice;
+    let advice = Verdict::from_run(&run).advice;
     let compensation = advice.iter().find(|advice| advice.id == "compensation").expect("it works");
     assert!(compensation.what.contains("measured again"), "{compensation:?}");
     assert!(compensation.text().contains("47\u{a0}% of the waits end early"), "{}", compensation.text());
@@ -106,7 +106,7 @@ fn waits_that_are_nearly_all_early_are_a_failure() {
 fn a_compensation_that_fails_is_no_advice() {
     // Early by more than they would be late: a smaller figure, and no gain.
     let run = proof(-30_000, -20_000, 4_000);
-    let verdict = Verdict::of(&run);
+    let verdict = Verdict::from_run(&run);
     assert!(!answer(&run).contains("It works"), "{}", answer(&run));
     assert!(verdict.advice.iter().chain(&verdict.tried).all(|advice| advice.id != "compensation"));
 }

@@ -62,7 +62,7 @@ pub(crate) fn yielding(let_run: f64, timed: usize) -> Series {
 }
 
 fn answer(run: &Run) -> String {
-    Verdict::of(run).answer.join("\n").replace('\u{a0}', " ")
+    Verdict::from_run(run).answer.join("\n").replace('\u{a0}', " ")
 }
 
 #[test]

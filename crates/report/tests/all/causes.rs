@@ -14,7 +14,7 @@ use punctual_report::{Document, Style, Verdict};
 
 /// The first screen, as a terminal of 80 columns shows it.
 fn screen(run: &Run) -> String {
-    text::head(&Document::of(run), &Style::default(), 22)
+    text::head(&Document::from_run(run), &Style::default(), 22)
 }
 
 /// All of the text, its white space squeezed.
@@ -26,7 +26,7 @@ fn said(run: &Run) -> String {
 fn answer(causes: Causes) -> String {
     let mut run = run(&["punctual", "why", "--pid", "4711"], Vec::new(), &[]);
     run.causes = Some(causes);
-    Verdict::of(&run).answer.join(" ").replace('\u{a0}', " ")
+    Verdict::from_run(&run).answer.join(" ").replace('\u{a0}', " ")
 }
 
 fn watched(program: Program) -> Causes {
@@ -253,9 +253,9 @@ fn what_watching_adds_is_claimed_from_its_interval() {
 #[test]
 fn another_command_answers_its_own_question_first() {
     let mut waits = lever_run(&["punctual", "wait"]);
-    let before = Verdict::of(&waits).answer;
+    let before = Verdict::from_run(&waits).answer;
     waits.causes = Some(causes(vec![sleep(100_000)]));
-    let after = Verdict::of(&waits).answer;
+    let after = Verdict::from_run(&waits).answer;
     assert_eq!((before.len() + 1, &before[0]), (after.len(), &after[0]));
     assert!(after[1].contains("of it is timer slack"), "{after:?}");
     let text = said(&waits);

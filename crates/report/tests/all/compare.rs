@@ -152,7 +152,7 @@ fn compared(machine: &mut Machine, each: i64, in_turns: bool, (p50, p99): (f64, 
 
 fn verdicts(comparison: &Comparison, figure: Figure) -> impl Iterator<Item = Verdict> {
     let all = comparison.series.iter().flat_map(|series| &series.figures);
-    all.filter(move |its| its.figure == figure).map(|its| its.verdict)
+    all.filter(move |finding| finding.figure == figure).map(|finding| finding.verdict)
 }
 
 /// Where nothing differs, at most one comparison in twenty says that something does. That holds however the runs are arranged, and whether

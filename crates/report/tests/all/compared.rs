@@ -89,16 +89,16 @@ fn names_differ(text: &str) {
     let mut names = Vec::new();
     for section in text.split("\n\n") {
         let rows = section.lines().skip_while(|line| !line.starts_with("  series  ")).skip(1);
-        let mut its: Vec<&str> = rows
+        let mut ids: Vec<&str> = rows
             .filter_map(|line| line.strip_prefix("  "))
             .filter(|line| line.starts_with("nanosleep") || line.starts_with("sched_yield"))
             .filter_map(|line| line.split("  ").next())
             .collect();
-        let all = its.len();
-        its.sort_unstable();
-        its.dedup();
-        assert_eq!(its.len(), all, "{section}");
-        names.extend(its);
+        let all = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), all, "{section}");
+        names.extend(ids);
     }
     assert!(names.len() >= 7, "{names:?}\n{text}");
 }

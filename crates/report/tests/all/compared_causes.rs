@@ -45,7 +45,7 @@ fn text(comparison: &Comparison) -> String {
 }
 
 fn verdicts(comparison: &Comparison) -> Vec<(Cause, Verdict)> {
-    comparison.causes.as_ref().unwrap().causes.iter().map(|its| (its.cause, its.verdict)).collect()
+    comparison.causes.as_ref().unwrap().causes.iter().map(|cause| (cause.cause, cause.verdict)).collect()
 }
 
 #[test]
@@ -69,8 +69,9 @@ fn a_change_of_many_small_culprits_names_none() {
     let few = [("a", 1_000), ("b", 1_000), ("c", 1_000)];
     let more = few.map(|(who, ns)| (who, ns * 4));
     let comparison = one(Some(epoll(&few)), Some(epoll(&more)));
-    let its = comparison.causes.as_ref().unwrap().causes.iter().find(|its| its.cause == Cause::OtherThread).unwrap();
-    assert_eq!((its.verdict, its.culprit.as_deref()), (Verdict::Worse, None));
+    let cause =
+        comparison.causes.as_ref().unwrap().causes.iter().find(|cause| cause.cause == Cause::OtherThread).unwrap();
+    assert_eq!((cause.verdict, cause.culprit.as_deref()), (Verdict::Worse, None));
     assert!(text(&comparison).contains("another thread ran."));
 }
 
@@ -85,11 +86,11 @@ fn a_cause_that_went_is_less_and_not_more() {
 #[test]
 fn nothing_is_claimed_below_the_scatter() {
     let scattered = |means: [f64; 6]| {
-        let mut its: CauseTime = cause(LatePart::RunQueue, Cause::OtherThread, Some("cc1"), 0);
+        let mut slow: CauseTime = cause(LatePart::RunQueue, Cause::OtherThread, Some("cc1"), 0);
         let mean = means.iter().sum::<f64>() / 6.0;
-        its.time.total_ns = (mean * 1000.0) as u64;
-        its.stretches_ns = means.to_vec();
-        causes(vec![call("redis-server", "epoll_wait", vec![its])])
+        slow.time.total_ns = (mean * 1000.0) as u64;
+        slow.stretches_ns = means.to_vec();
+        causes(vec![call("redis-server", "epoll_wait", vec![slow])])
     };
     // 8 µs more, where stretches of one run differ by 30 µs.
     let old = scattered([2_000.0, 30_000.0, 5_000.0, 1_000.0, 25_000.0, 3_000.0]);
@@ -99,7 +100,7 @@ fn nothing_is_claimed_below_the_scatter() {
     assert!(!text(&comparison).contains("a wake-up, run queue ("), "{}", text(&comparison));
     // Too few stretches say nothing of scatter.
     let mut few = epoll(&[("cc1", 90_000)]);
-    few.calls[0].causes.iter_mut().for_each(|its| its.stretches_ns.truncate(4));
+    few.calls[0].causes.iter_mut().for_each(|cause| cause.stretches_ns.truncate(4));
     let comparison = one(Some(few.clone()), Some(few));
     assert!(verdicts(&comparison).iter().all(|(_, verdict)| *verdict == Verdict::NotComparable));
 }
@@ -113,9 +114,9 @@ fn equal_machines_seldom_differ() {
     };
     let mut made = || {
         let mut all = epoll(&[("cc1", 10_000)]);
-        for its in &mut all.calls[0].causes {
-            its.stretches_ns = (0..20).map(|_| its.time.p50_ns as f64 * (0.6 + 0.8 * next())).collect();
-            its.time.total_ns = (its.stretches_ns.iter().sum::<f64>() / 20.0 * 1000.0) as u64;
+        for cause in &mut all.calls[0].causes {
+            cause.stretches_ns = (0..20).map(|_| cause.time.p50_ns as f64 * (0.6 + 0.8 * next())).collect();
+            cause.time.total_ns = (cause.stretches_ns.iter().sum::<f64>() / 20.0 * 1000.0) as u64;
         }
         all
     };
@@ -161,9 +162,9 @@ fn what_one_side_did_not_record_is_no_zero() {
 fn hostile_names_of_a_comparison_are_obeyed_by_nothing() {
     let evil = "\u{1b}[2J<b>@me";
     let of = |ns| {
-        let mut its = epoll(&[(evil, ns)]);
-        its.calls[0].thread = evil.into();
-        Some(its)
+        let mut causes = epoll(&[(evil, ns)]);
+        causes.calls[0].thread = evil.into();
+        Some(causes)
     };
     let comparison = unjudged(one(of(4_000), of(40_000)));
     assert!(!written(&Text(Style::default()), &comparison).contains('\u{1b}'));

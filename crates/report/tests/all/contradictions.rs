@@ -23,11 +23,11 @@ fn records() -> Vec<(String, Run)> {
 }
 
 fn names(advice: &Advice) -> Vec<&str> {
-    std::iter::once(advice.what.as_str()).chain(advice.equal.iter().map(|its| its.what.as_str())).collect()
+    std::iter::once(advice.what.as_str()).chain(advice.equal.iter().map(|remedy| remedy.what.as_str())).collect()
 }
 
 fn share_a_case(one: &Advice, other: &Advice) -> bool {
-    one.cases.iter().any(|case| other.cases.iter().any(|its| its.case == case.case))
+    one.cases.iter().any(|case| other.cases.iter().any(|case_of_one| case_of_one.case == case.case))
 }
 
 /// What is wrong with two advices of one screen.
@@ -56,7 +56,7 @@ fn is_worse_too(advised: &Advice, tried: &Advice) -> bool {
 fn no_record_has_two_advices_that_contradict_each_other() {
     let mut trades = 0;
     for (name, run) in records() {
-        let verdict = Verdict::of(&run);
+        let verdict = Verdict::from_run(&run);
         for (place, one) in verdict.advice.iter().enumerate() {
             for other in &verdict.advice[place + 1..] {
                 let wrong = contradiction(one, other).or_else(|| contradiction(other, one));

@@ -41,13 +41,13 @@ fn a_merged_run_says_so_in_all_forms() {
     let text = shown(&merged, &Style::default());
     assert!(text.contains("Merged from 2 runs of 1 machine") && text.contains("Machine by machine"), "{text}");
     let one = Run { series: merged.series[..1].to_vec(), ..merged.clone() };
-    let of = |run: &Run| [written(&Csv, run), written(&OpenMetrics, run), written(&Hgrm, run)];
-    let [table, metrics, histogram] = of(&one);
+    let figures = |run: &Run| [written(&Csv, run), written(&OpenMetrics, run), written(&Hgrm, run)];
+    let [table, metrics, histogram] = figures(&one);
     assert!(table.lines().next().unwrap().ends_with(",merged_runs") && table.trim_end().ends_with(",2"), "{table}");
     assert!(metrics.contains("\npunctual_run_merged_runs 2.0\n"), "{metrics}");
     assert!(histogram.ends_with("#[Merged  =            2 runs]\n"), "{histogram}");
     let single = Run { series: plain_run().series[..1].to_vec(), ..plain_run() };
-    assert!(of(&single).iter().all(|text| !text.to_lowercase().contains("merged")));
+    assert!(figures(&single).iter().all(|text| !text.to_lowercase().contains("merged")));
 }
 
 #[test]
@@ -86,18 +86,19 @@ fn a_comparison_says_the_same_in_all_forms() {
 fn said(document: &Document, drawn: bool) -> Vec<String> {
     let blocks = || document.sections().flat_map(|section| &section.blocks);
     let tables = || blocks().filter_map(|block| if let Block::Table(table) = block { Some(table) } else { None });
-    let hidden: Vec<&Column> = tables().flat_map(|its| &its.columns).filter(|its| its.align == Align::Drawn).collect();
+    let hidden: Vec<&Column> =
+        tables().flat_map(|table| &table.columns).filter(|column| column.align == Align::Drawn).collect();
     let is_shown = |note: &&Note| drawn || !hidden.iter().any(|column| note.column == Some(column.heading.as_ref()));
     let mut all: Vec<&str> = Vec::new();
     for table in tables() {
-        let shown: Vec<bool> = table.columns.iter().map(|its| drawn || its.align != Align::Drawn).collect();
+        let shown: Vec<bool> = table.columns.iter().map(|column| drawn || column.align != Align::Drawn).collect();
         let columns = table.columns.iter().zip(&shown).filter(|(_, shown)| **shown);
-        all.extend(columns.flat_map(|(its, _)| [its.over.as_str(), its.heading.as_ref()]));
+        all.extend(columns.flat_map(|(column, _)| [column.over.as_str(), column.heading.as_ref()]));
         for row in &table.rows {
             match row {
                 Row::Label(label) => all.push(label),
                 Row::Cells(cells, _) => {
-                    all.extend(cells.iter().zip(&shown).filter(|(_, its)| **its).map(|its| its.0.as_str()))
+                    all.extend(cells.iter().zip(&shown).filter(|(_, shown)| **shown).map(|(cell, _)| cell.as_str()))
                 }
             }
         }
@@ -136,7 +137,7 @@ fn plain(text: &str) -> String {
         ("&#46;", "."),
         ("&amp;", "&"),
     ];
-    let text = entities.iter().fold(text.replace('\\', ""), |text, (its, letter)| text.replace(its, letter));
+    let text = entities.iter().fold(text.replace('\\', ""), |text, (entity, letter)| text.replace(entity, letter));
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
@@ -171,11 +172,11 @@ fn all_kinds() -> Vec<(&'static str, Run)> {
 fn each_form_has_every_text_of_the_document() {
     let wide = Style { width: 10_000, ..Style::default() };
     for (name, run) in all_kinds() {
-        let document = Document::of(&run);
+        let document = Document::from_run(&run);
         let text = written(&Text(wide), &run) + &notices(&run, &wide);
         let page = written(&Html, &run);
         let tags =
-            page.split("<script").next().unwrap().split('<').map(|its| its.split_once('>').map_or(its, |its| its.1));
+            page.split("<script").next().unwrap().split('<').map(|tag| tag.split_once('>').map_or(tag, |tag| tag.1));
         let forms = [
             ("text", text, true),
             ("html", tags.collect::<String>(), true),
@@ -209,8 +210,8 @@ fn every_form_has_a_name_of_its_own() {
 
 #[test]
 fn a_document_has_no_width_and_is_spelled_by_whoever_prints_it() {
-    let document = Document::of(&plain_run());
-    assert_eq!(document, Document::of(&plain_run()));
+    let document = Document::from_run(&plain_run());
+    assert_eq!(document, Document::from_run(&plain_run()));
     let narrow = shown(&plain_run(), &Style { width: 40, unicode: false, ..Style::default() });
     assert!(narrow.is_ascii() && narrow.contains("Columns hidden at this width"), "{narrow}");
 }

@@ -22,7 +22,7 @@ pub(crate) fn checkup(without_slack: i64) -> Run {
 }
 
 fn first(run: &Run) -> String {
-    Verdict::of(run).answer[0].replace('\u{a0}', " ")
+    Verdict::from_run(run).answer[0].replace('\u{a0}', " ")
 }
 
 /// The check-up with other causes.
@@ -53,13 +53,13 @@ fn json_has_the_same_sentence() {
 #[test]
 fn the_first_screen_is_a_screen() {
     let mut run = checkup(24_000);
-    let screen = text::head(&Document::of(&run), &Style { width: 80, ..Style::default() }, 23);
+    let screen = text::head(&Document::from_run(&run), &Style { width: 80, ..Style::default() }, 23);
     assert!(screen.lines().count() <= 23 && screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
     // A cause with the longest name.
     let calls = &mut run.causes.as_mut().unwrap().calls;
     calls[0].causes[1] =
         cause(LatePart::RunQueue, Cause::InterruptsOff, Some("a-worker-with-a-long-name/1:2-and-its-queue"), 12_000);
-    let screen = text::head(&Document::of(&run), &Style { width: 80, ..Style::default() }, 23);
+    let screen = text::head(&Document::from_run(&run), &Style { width: 80, ..Style::default() }, 23);
     assert!(screen.contains("a-worker") && screen.lines().count() <= 23, "{screen}");
     assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
 }
@@ -100,11 +100,11 @@ fn a_refusal_leaves_the_comparison_and_says_what_would_allow_more() {
     let newer = Unseen { what: what.into(), why: because.into(), ..older.clone() };
     assert_eq!(older.text(), newer.text());
     run.notices = vec![Notice::Unseen(older)];
-    assert_eq!(Verdict::of(&run).untried[0].what, what);
+    assert_eq!(Verdict::from_run(&run).untried[0].what, what);
     run.notices = vec![Notice::Unseen(newer)];
     assert!(first(&run).ends_with(COMPARED), "{}", first(&run));
-    assert_eq!(Verdict::of(&run).untried[0].to_string(), format!("{why}. To allow it: {remedy}."));
-    let screen = text::head(&Document::of(&run), &Style { width: 80, ..Style::default() }, 23);
+    assert_eq!(Verdict::from_run(&run).untried[0].to_string(), format!("{why}. To allow it: {remedy}."));
+    let screen = text::head(&Document::from_run(&run), &Style { width: 80, ..Style::default() }, 23);
     let line = "Could not be tried: causes of late wake-ups. For the causes: run as root (CAP_PERFMON).";
     assert!(screen.split_whitespace().collect::<Vec<_>>().join(" ").contains(line), "{screen}");
     assert!(screen.lines().count() <= 23, "{screen}");
@@ -186,6 +186,6 @@ fn several_culprits_and_parts_are_one_cause() {
 fn other_commands_answer_as_before() {
     let mut run = checkup(24_000);
     run.subcommand = "wait".into();
-    assert!(Verdict::of(&run).answer[1].contains("late on average"), "{:?}", Verdict::of(&run).answer);
+    assert!(Verdict::from_run(&run).answer[1].contains("late on average"), "{:?}", Verdict::from_run(&run).answer);
     assert!(first(&run).ends_with(COMPARED), "{}", first(&run));
 }

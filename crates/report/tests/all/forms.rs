@@ -7,12 +7,12 @@ use punctual_report::{Document, Style};
 
 /// What a terminal of this style gets on standard output.
 pub(crate) fn shown(run: &Run, style: &Style) -> String {
-    text::render(&Document::of(run), style)
+    text::render(&Document::from_run(run), style)
 }
 
 /// What it gets on standard error.
 pub(crate) fn notices(run: &Run, style: &Style) -> String {
-    text::notices(&Document::of(run), style)
+    text::notices(&Document::from_run(run), style)
 }
 
 /// All of another form.

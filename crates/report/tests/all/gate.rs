@@ -56,10 +56,10 @@ fn work_loops_and_costs_of_calls_are_judged_only_by_name() {
             gate::evaluate(&run)
         };
         let unnamed = judged(vec![limit(Key::P50, None, 1)]);
-        assert!(unnamed.failed.iter().all(|its| its.series != Some(2)), "{quantity:?}: {unnamed:?}");
+        assert!(unnamed.failed.iter().all(|failed| failed.series != Some(2)), "{quantity:?}: {unnamed:?}");
         for name in ["spin_counter", "ramp spin*", "*"] {
             let named = judged(vec![limit(Key::P50, Some(name), 1)]);
-            assert!(named.failed.iter().any(|its| its.series == Some(2)), "{quantity:?} {name}: {named:?}");
+            assert!(named.failed.iter().any(|failed| failed.series == Some(2)), "{quantity:?} {name}: {named:?}");
         }
     }
 }
@@ -72,7 +72,7 @@ fn the_verdict_comes_first_in_every_form() {
         (with(vec![limit(Key::P50, None, 40_000)]), "FAIL"),
         (with(vec![limit(Key::P99, Some("sleep"), 1_000_000)]), "UNDECIDED"),
     ] {
-        let document = Document::of(&run);
+        let document = Document::from_run(&run);
         for text in [text::render(&document, &Style::default()), text::head(&document, &Style::default(), 23)] {
             assert!(text.starts_with(word), "{text}");
         }
@@ -92,7 +92,7 @@ fn the_verdict_comes_first_in_every_form() {
         assert!(json["gate"]["sentence"].as_str().is_some_and(|text| text.starts_with(word)));
         assert_eq!(json["limits"].as_array().map(Vec::len), Some(1));
     }
-    let without = text::render(&Document::of(&with(Vec::new())), &Style::default());
+    let without = text::render(&Document::from_run(&with(Vec::new())), &Style::default());
     assert!(["PASS", "FAIL", "UNDECIDED"].iter().all(|word| !without.contains(word)), "{without}");
 }
 

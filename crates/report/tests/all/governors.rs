@@ -148,10 +148,10 @@ fn two_runs_merge_into_one_that_reports() {
     let merged = merger.finish(tool, command).unwrap();
     assert_eq!(merged.series.len(), 4);
     let ramp = merged.series[0].experiment.ramp().unwrap();
-    let its = &ramp.metrics;
+    let metrics = &ramp.metrics;
     // Least, sum, mean, and nothing where they disagree.
-    assert_eq!((its.best_ns, its.transitions, its.cpu), (Some(750_000), Some(23), None));
-    assert_eq!((its.first_ns, its.driver.as_deref()), (Some(1_875_000), Some("acpi-cpufreq")));
+    assert_eq!((metrics.best_ns, metrics.transitions, metrics.cpu), (Some(750_000), Some(23), None));
+    assert_eq!((metrics.first_ns, metrics.driver.as_deref()), (Some(1_875_000), Some("acpi-cpufreq")));
     assert_eq!(merged.series[0].summary.count, 2 * u64::from(ROUNDS) * 100);
     assert_eq!(merged.series[3].experiment.boost().unwrap().metrics.met, Some(2203));
     let text = shown(&merged, &Style { width: 140, ..Style::default() });
@@ -172,10 +172,10 @@ fn labels_and_columns_are_what_was_asked() {
 }
 
 fn answer(run: &Run) -> String {
-    Judgement::of(run).answer.join(" ").replace('\u{a0}', " ")
+    Judgement::from_run(run).answer.join(" ").replace('\u{a0}', " ")
 }
 
-fn of(series: Vec<Series>) -> Run {
+fn run_of(series: Vec<Series>) -> Run {
     Run { series, ..run(&["punctual", "governor"], vec![found("as found", 50_000)], &[]) }
 }
 
@@ -183,10 +183,10 @@ fn of(series: Vec<Series>) -> Run {
 fn a_switch_says_when_the_new_speed_is_there_or_first_that_it_is_not_seen() {
     let settling = OLD.switch();
     let write = Series { quantity: Quantity::CallCost, ..settling.clone() };
-    let followed = answer(&of(vec![write.clone(), settling]));
+    let followed = answer(&run_of(vec![write.clone(), settling]));
     let said = "powersave to performance: the new speed is there 40.2 µs after the write (p50). The write takes 40.2 µs (p50).";
     assert_eq!(followed, said);
-    let unseen = of(vec![write]);
+    let unseen = run_of(vec![write]);
     assert!(answer(&unseen).starts_with("Nothing to see: the speed does not follow the governor here."));
     let text = shown(&unseen, &Style { width: 140, ..Style::default() });
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap();
@@ -205,7 +205,7 @@ fn a_run_of_nothing_says_first_why() {
         why,
         remedy: None,
     };
-    let run = Run { not_measured: vec![not_measured], ..of(Vec::new()) };
+    let run = Run { not_measured: vec![not_measured], ..run_of(Vec::new()) };
     let text = shown(&run, &Style { width: 140, ..Style::default() });
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap();
     let said = "Nothing was measured: /sys/devices/system/cpu/cpufreq holds no frequency policy.";
@@ -259,7 +259,7 @@ fn boosted() -> boost::Metrics {
 #[test]
 fn a_boost_that_meets_more_deadlines_is_advised_with_its_price() {
     let plain = boost::Metrics { power_mw: Some(3_100), ..boost::Metrics::default() };
-    let run = of(vec![
+    let run = run_of(vec![
         task("as found", SLOW, plain.clone()),
         task("boost", FAST, boosted()),
         task("performance", FAST, plain),
@@ -267,7 +267,7 @@ fn a_boost_that_meets_more_deadlines_is_advised_with_its_price() {
     let said = "The boost meets more deadlines: 270 of 300, 0 of 300 without it. Under performance all the time, 270 of 300 are met. \
                 Price of the boost: raised 12 % of the time, 4.20 W instead of 3.10 W and 800 µs of CPU time an activation, 800 µs without it.";
     assert_eq!(answer(&run), said);
-    let verdict = Judgement::of(&run);
+    let verdict = Judgement::from_run(&run);
     let [advice] = verdict.advice.as_slice() else { panic!("{:?}", verdict.advice) };
     let whats = [advice.what.as_str(), advice.equal[0].what.as_str()];
     assert!(whats.contains(&"punctual::cpufreq::Boost") && whats.contains(&"governor performance"), "{whats:?}");
@@ -280,16 +280,16 @@ fn a_boost_that_shows_no_difference_is_neither_praised_nor_advised() {
     let scattered = [980_000, 1_300_000, 760_000, 1_200_000, 900_000, 1_250_000];
     let other = [1_250_000, 790_000, 1_240_000, 900_000, 1_260_000, 880_000];
     for (found, boost) in [(FAST, FAST), (scattered, other)] {
-        let run = of(vec![task("as found", found, plain()), task("boost", boost, boosted())]);
+        let run = run_of(vec![task("as found", found, plain()), task("boost", boost, boosted())]);
         assert!(answer(&run).starts_with("No difference in deadlines met is shown: "), "{}", answer(&run));
-        assert_eq!(Judgement::of(&run).advice, []);
+        assert_eq!(Judgement::from_run(&run).advice, []);
     }
-    let mut few = of(vec![task("as found", SLOW, plain()), task("boost", FAST, boosted())]);
+    let mut few = run_of(vec![task("as found", SLOW, plain()), task("boost", FAST, boosted())]);
     for series in &mut few.series {
         series.rounds.truncate(3);
         series.samples.as_mut().unwrap().truncate(150);
     }
     assert!(answer(&few).contains("Fewer than 5 rounds: not tested."), "{}", answer(&few));
-    let alone = of(vec![task("as found", FAST, plain())]);
+    let alone = run_of(vec![task("as found", FAST, plain())]);
     assert_eq!(answer(&alone), "No boost could be tried here. As found, 270 of 300 deadlines are met.");
 }

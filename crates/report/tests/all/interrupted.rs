@@ -29,7 +29,7 @@ pub(crate) fn interrupted(cuts: &[Cut]) -> Run {
 }
 
 fn answer(run: &Run) -> String {
-    Verdict::of(run).answer.join("\n").replace('\u{a0}', " ")
+    Verdict::from_run(run).answer.join("\n").replace('\u{a0}', " ")
 }
 
 pub(crate) const CUT: [Cut; 3] = [
@@ -84,7 +84,7 @@ fn an_early_end_within_its_interval_is_not_one() {
 
 #[test]
 fn interrupted_waits_are_no_ground_for_advice() {
-    let verdict = Verdict::of(&interrupted(&CUT));
+    let verdict = Verdict::from_run(&interrupted(&CUT));
     assert!(verdict.advice.is_empty() && verdict.tried.is_empty(), "{:?}", verdict.advice);
     let text = shown(&interrupted(&CUT[..1]), &Style::default());
     assert!(!text.contains("To see what another method"), "{text}");

@@ -78,8 +78,8 @@ pub(crate) fn series(subject: &str, traffic: Traffic, median: i64, per_second: f
 }
 
 fn lossy(mut series: Series, lost: u64) -> Series {
-    let Experiment::Ipc(its) = &mut series.experiment else { unreachable!() };
-    its.metrics.lost = Some(lost);
+    let Experiment::Ipc(ipc) = &mut series.experiment else { unreachable!() };
+    ipc.metrics.lost = Some(lost);
     series
 }
 
@@ -157,10 +157,10 @@ fn conditions_side_by_side() {
 }
 
 fn in_blocks(mut series: Series, means: &[f64], largest: &[i64]) -> Series {
-    let Experiment::Ipc(its) = &mut series.experiment else { unreachable!() };
+    let Experiment::Ipc(ipc) = &mut series.experiment else { unreachable!() };
     let block = |(mean, max): (&f64, &i64)| Block { min_ns: 1_600, mean_ns: *mean, max_ns: *max };
-    its.metrics.block_messages = Some(100_000);
-    its.metrics.blocks = Some(means.iter().zip(largest).map(block).collect());
+    ipc.metrics.block_messages = Some(100_000);
+    ipc.metrics.blocks = Some(means.iter().zip(largest).map(block).collect());
     series
 }
 

@@ -10,7 +10,7 @@ const TWO: Traffic = Traffic { cpus: (0, 1), ..PING };
 
 /// The sentences of the first screen, with ordinary spaces.
 fn answer(run: &Run) -> String {
-    Verdict::of(run).answer.join("\n").replace('\u{a0}', " ")
+    Verdict::from_run(run).answer.join("\n").replace('\u{a0}', " ")
 }
 
 fn said(all: Vec<Series>) -> String {
@@ -28,63 +28,63 @@ fn of_rounds(mut series: Series, rounds: usize) -> Series {
 
 #[test]
 fn the_size_matters_where_its_rounds_show_it() {
-    let of = |size, median| message(Traffic { size, ..PING }, median);
-    let text = said(vec![of(8, 9_400), of(64, 9_410), of(1024, 9_450), of(65_536, 41_000)]);
+    let sent = |size, median| message(Traffic { size, ..PING }, median);
+    let text = said(vec![sent(8, 9_400), sent(64, 9_410), sent(1024, 9_450), sent(65_536, 41_000)]);
     let expected = "Size matters: 9.40 µs with 8 B, 41.0 µs with 64 KiB at p50 (posix-mq, there and back, one CPU). \
                     No difference is shown up to 1 KiB.";
     let figures = |text: &str| text.split(|c: char| c.is_ascii_digit() || c == '.').collect::<String>();
     assert_eq!(figures(&text), figures(expected), "{text}");
-    let text = said(vec![of(8, 9_400), of(1024, 9_450)]);
+    let text = said(vec![sent(8, 9_400), sent(1024, 9_450)]);
     assert!(text.starts_with("Size shows no difference: 9.") && !text.contains("matters"), "{text}");
-    let few = vec![of_rounds(of(8, 9_400), 4), of_rounds(of(65_536, 41_000), 4)];
+    let few = vec![of_rounds(sent(8, 9_400), 4), of_rounds(sent(65_536, 41_000), 4)];
     let text = said(few);
     assert_eq!(text, "Size is not tested: fewer than 5 rounds in common.");
 }
 
 #[test]
 fn one_kind_of_message_alone_has_its_figure() {
-    let of = |mode| message(Traffic { mode, ..TWO }, 9_400);
+    let sent = |mode| message(Traffic { mode, ..TWO }, 9_400);
     let expected = "A message of 64 B by posix-mq takes 9.40 µs at p50 (there and back, two CPUs).";
-    assert_eq!(said(vec![of(Mode::PingPong)]), expected);
-    assert_eq!(said(vec![of(Mode::PingPong), of(Mode::Saturated)]), expected, "no time in a queue");
-    assert_eq!(said(vec![of(Mode::Saturated)]), "");
+    assert_eq!(said(vec![sent(Mode::PingPong)]), expected);
+    assert_eq!(said(vec![sent(Mode::PingPong), sent(Mode::Saturated)]), expected, "no time in a queue");
+    assert_eq!(said(vec![sent(Mode::Saturated)]), "");
     let other = series("pipe", TWO, 6_000, 100_000.0);
-    let both = |rounds| said(vec![of_rounds(of(Mode::PingPong), rounds), of_rounds(other.clone(), rounds)]);
+    let both = |rounds| said(vec![of_rounds(sent(Mode::PingPong), rounds), of_rounds(other.clone(), rounds)]);
     assert!(both(10).starts_with("Quickest with a receiver that sleeps: pipe, 6.0"), "{}", both(10));
     assert!(!both(3).contains("Quickest") && !both(3).contains("takes"), "nothing is said without a test: {}", both(3));
 }
 
 #[test]
 fn several_mechanisms_are_counted() {
-    let of = |name, size, median| series(name, Traffic { size, ..PING }, median, 100_000.0);
+    let sent = |name, size, median| series(name, Traffic { size, ..PING }, median, 100_000.0);
     let text = said(vec![
-        of("pipe", 64, 6_000),
-        of("pipe", 65_536, 40_000),
-        of("memfd-futex", 64, 6_000),
-        of("memfd-futex", 65_536, 6_050),
-        of("ring", 64, 9_000),
-        of("ring", 65_536, 6_000),
+        sent("pipe", 64, 6_000),
+        sent("pipe", 65_536, 40_000),
+        sent("memfd-futex", 64, 6_000),
+        sent("memfd-futex", 65_536, 6_050),
+        sent("ring", 64, 9_000),
+        sent("ring", 65_536, 6_000),
     ]);
     assert!(text.contains("Shown in 2 of 3 comparisons, in 1 of them the other way."), "{text}");
     let text = said(vec![
-        of("pipe", 64, 6_000),
-        of("pipe", 65_536, 6_050),
-        of_rounds(of("ring", 64, 6_000), 2),
-        of_rounds(of("ring", 65_536, 9_000), 2),
+        sent("pipe", 64, 6_000),
+        sent("pipe", 65_536, 6_050),
+        of_rounds(sent("ring", 64, 6_000), 2),
+        of_rounds(sent("ring", 65_536, 9_000), 2),
     ]);
     assert!(text.contains("Size shows no difference") && text.contains("1 of 2 comparisons; 1 not tested"), "{text}");
 }
 
 #[test]
 fn rare_messages_are_compared_with_frequent_ones_counted_from_the_same_moment() {
-    let of = |mode, median| message(Traffic { mode, ..TWO }, median);
-    let text = said(vec![of(Mode::Saturated, 8_100), of(Mode::Sporadic, 15_000)]);
+    let sent = |mode, median| message(Traffic { mode, ..TWO }, median);
+    let text = said(vec![sent(Mode::Saturated, 8_100), sent(Mode::Sporadic, 15_000)]);
     assert!(text.starts_with("Rate matters: 15.0 µs with one every 1 s, 8.1"), "{text}");
     assert!(text.contains("with saturated traffic at p50 (posix-mq, 64 B, two CPUs)."), "{text}");
-    let text = said(vec![of(Mode::Saturated, 8_100), of(Mode::Sporadic, 8_150)]);
+    let text = said(vec![sent(Mode::Saturated, 8_100), sent(Mode::Sporadic, 8_150)]);
     assert!(text.starts_with("Rate shows no difference:"), "{text}");
     // A round trip has no rate, and latency at a rate counts from another moment.
-    assert_eq!(said(vec![of(Mode::PingPong, 8_100), of(Mode::Sporadic, 15_000), of(Mode::Rate, 30_000)]), "");
+    assert_eq!(said(vec![sent(Mode::PingPong, 8_100), sent(Mode::Sporadic, 15_000), sent(Mode::Rate, 30_000)]), "");
 }
 
 #[test]
@@ -113,11 +113,11 @@ fn the_placement_matters_and_two_threads_of_one_core_are_named() {
 /// The same medians under two policies, and the maxima of ten rounds.
 fn policies(other: [i64; 10], fifo: [i64; 10]) -> Vec<Series> {
     let under = |conditions, median, maxima: [i64; 10]| {
-        let mut its = message(Traffic { conditions, ..FULL }, median);
-        for (round, max) in its.rounds.iter_mut().zip(maxima) {
+        let mut series = message(Traffic { conditions, ..FULL }, median);
+        for (round, max) in series.rounds.iter_mut().zip(maxima) {
             round.summary.max = Some(max);
         }
-        its
+        series
     };
     vec![under("SCHED_OTHER", 8_000, other), under("SCHED_FIFO 40", 8_010, fifo)]
 }
@@ -147,7 +147,7 @@ fn a_lone_maximum_or_a_few_rounds_are_no_evidence() {
         let text = said(policies(other, SMALL.map(|max| max + 500)));
         assert!(text.contains("SCHED_FIFO 40 is not shown to steady the maxima"), "{text}");
     }
-    let few: Vec<Series> = policies(LARGE, SMALL).into_iter().map(|its| of_rounds(its, 5)).collect();
+    let few: Vec<Series> = policies(LARGE, SMALL).into_iter().map(|series| of_rounds(series, 5)).collect();
     assert!(said(few).ends_with("Its maxima are not tested: fewer than 6 rounds in common."));
     // The larger maximum belongs to the series with twenty times the samples.
     let mut unequal = policies(LARGE, SMALL);
@@ -170,31 +170,35 @@ fn mechanisms(medians: &[(&'static str, i64)]) -> Run {
 
 #[test]
 fn the_quickest_mechanism_is_advised_with_its_equals() {
-    let verdict =
-        Verdict::of(&mechanisms(&[("pipe", 31_000), ("memfd-futex", 19_000), ("posix-mq", 19_050), ("udp", 40_000)]));
+    let verdict = Verdict::from_run(&mechanisms(&[
+        ("pipe", 31_000),
+        ("memfd-futex", 19_000),
+        ("posix-mq", 19_050),
+        ("udp", 40_000),
+    ]));
     let names: Vec<&str> = verdict.advice.iter().map(|advice| advice.what.as_str()).collect();
     assert_eq!(names, ["memfd-futex on two CPUs"]);
     let advice = &verdict.advice[0];
     assert_eq!((advice.instead_of.as_str(), advice.cases[0].case.as_str()), ("pipe", "64 B"));
-    assert_eq!(advice.equal.iter().map(|its| its.what.as_str()).collect::<Vec<_>>(), ["posix-mq on two CPUs"]);
+    assert_eq!(advice.equal.iter().map(|remedy| remedy.what.as_str()).collect::<Vec<_>>(), ["posix-mq on two CPUs"]);
     assert_eq!(advice.price.program.as_deref(), Some("another design"));
 }
 
 #[test]
 fn a_mechanism_is_not_advised_for_little_or_without_a_test() {
-    let quick = |medians: &[(&'static str, i64)]| Verdict::of(&mechanisms(medians)).advice.len();
+    let quick = |medians: &[(&'static str, i64)]| Verdict::from_run(&mechanisms(medians)).advice.len();
     assert_eq!(quick(&[("pipe", 31_000), ("memfd-futex", 29_500)]), 0, "less than a tenth");
     assert_eq!(quick(&[("pipe", 3_100), ("memfd-futex", 1_900)]), 0, "less than 2 µs");
     assert_eq!(quick(&[("posix-mq", 31_000), ("memfd-futex", 19_000)]), 0, "no pipe to compare with");
     let mut untested = mechanisms(&[("pipe", 31_000), ("memfd-futex", 19_000)]);
-    untested.series.iter_mut().for_each(|its| its.rounds.truncate(4));
-    assert_eq!(Verdict::of(&untested).advice.len(), 0);
+    untested.series.iter_mut().for_each(|series| series.rounds.truncate(4));
+    assert_eq!(Verdict::from_run(&untested).advice.len(), 0);
     // Rounds that scatter by more than they gain.
     let mut noisy = mechanisms(&[("pipe", 31_000), ("memfd-futex", 19_000)]);
     for (round, figures) in noisy.series[1].rounds.iter_mut().enumerate() {
         figures.summary.p50 = Some(if round % 2 == 0 { 9_000 } else { 90_000 });
     }
-    assert_eq!(Verdict::of(&noisy).advice.len(), 0);
+    assert_eq!(Verdict::from_run(&noisy).advice.len(), 0);
 }
 
 #[test]
@@ -206,7 +210,7 @@ fn each_size_is_a_case_and_each_place_an_advice() {
             all.push(series("ring", Traffic { cpus, size, ..PING }, 20_000, 1.0));
         }
     }
-    let verdict = Verdict::of(&ipc_run(all));
+    let verdict = Verdict::from_run(&ipc_run(all));
     let mut cases: Vec<_> = verdict.advice.iter().map(|advice| (advice.what.as_str(), advice.cases.len())).collect();
     cases.sort_unstable();
     assert_eq!(cases, [("ring on one CPU", 2), ("ring on two CPUs", 2)]);
@@ -215,7 +219,7 @@ fn each_size_is_a_case_and_each_place_an_advice() {
 
 /// All text of the full report.
 fn full(run: &Run) -> String {
-    format!("{:?}", Document::of(run))
+    format!("{:?}", Document::from_run(run))
 }
 
 #[test]
@@ -226,7 +230,7 @@ fn quickest_is_said_of_several_whose_rounds_show_it() {
     assert!(!full(&mechanisms(&[("pipe", 31_000)])).contains("Quickest"), "one is not the quickest");
     assert!(!full(&mechanisms(&[("pipe", 31_000), ("posix-mq", 31_050)])).contains("Quickest"), "equals");
     let mut untested = mechanisms(&[("pipe", 31_000), ("posix-mq", 19_000)]);
-    untested.series.iter_mut().for_each(|its| its.rounds.truncate(2));
+    untested.series.iter_mut().for_each(|series| series.rounds.truncate(2));
     let text = full(&untested);
     assert!(!text.contains("Quickest") && text.contains("Not tested against pipe."), "{text}");
 }
@@ -251,8 +255,9 @@ fn a_part_of_a_check_up_says_one_short_sentence() {
         "{lines:?}"
     );
     assert!(lines[0].chars().count() < 80, "{lines:?}");
-    run.series
-        .retain(|its| its.experiment.ipc().is_none_or(|its| its.parameters.sender_cpu == its.parameters.receiver_cpu));
+    run.series.retain(|series| {
+        series.experiment.ipc().is_none_or(|series| series.parameters.sender_cpu == series.parameters.receiver_cpu)
+    });
     assert!(of_messages(&run).is_empty(), "one place");
-    assert!(run.series.iter().any(|its| matches!(its.experiment, Experiment::Ipc(_))));
+    assert!(run.series.iter().any(|series| matches!(series.experiment, Experiment::Ipc(_))));
 }

@@ -88,11 +88,11 @@ fn budget(run: &mut Run) -> &mut Budget {
 }
 
 fn screen(run: &Run) -> String {
-    text::head(&Document::of(run), &Style::default(), 24)
+    text::head(&Document::from_run(run), &Style::default(), 24)
 }
 
 fn answer(run: &Run) -> String {
-    Verdict::of(run).answer.join(" ").replace('\u{a0}', " ")
+    Verdict::from_run(run).answer.join(" ").replace('\u{a0}', " ")
 }
 
 /// The first sentence about a loss of a thread that has these parts.

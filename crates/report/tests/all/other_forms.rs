@@ -96,7 +96,7 @@ fn csv_quotes_names_and_has_a_line_for_each_series() {
 fn csv_reports_a_full_disk() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
     let error = Csv.write(&plain_run(), &mut &full).unwrap_err();
-    assert!(matches!(&error, Error::Io(its) if its.kind() == std::io::ErrorKind::StorageFull), "{error}");
+    assert!(matches!(&error, Error::Io(source) if source.kind() == std::io::ErrorKind::StorageFull), "{error}");
 }
 
 fn rows() -> Vec<ListRow> {

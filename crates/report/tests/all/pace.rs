@@ -67,7 +67,7 @@ pub(crate) fn paced(series: Vec<Series>) -> Run {
 }
 
 fn answer(run: &Run) -> String {
-    Verdict::of(run).answer.join(" ").replace('\u{a0}', " ")
+    Verdict::from_run(run).answer.join(" ").replace('\u{a0}', " ")
 }
 
 pub(crate) fn usual() -> Vec<Series> {
@@ -107,7 +107,7 @@ fn departures_by_another_clock_are_not_compared() {
         said.contains("within 1 %: spin") && said.contains("not comparable, by another clock: hybrid_batch"),
         "{said}"
     );
-    let verdict = Verdict::of(&run);
+    let verdict = Verdict::from_run(&run);
     assert!(verdict.advice.iter().chain(&verdict.tried).all(|advice| !advice.id.contains("hybrid_batch")));
     let mut same = usual();
     same[2] = late("hybrid_batch", 140, 1_000);
@@ -141,7 +141,7 @@ fn the_packet_ceiling_is_that_of_the_shortest_sleep() {
 #[test]
 fn advice_is_for_an_even_rate_and_tested() {
     let run = paced(usual());
-    let verdict = Verdict::of(&run);
+    let verdict = Verdict::from_run(&run);
     let ids: Vec<&str> = verdict.advice.iter().map(|advice| advice.id.as_str()).collect();
     assert!(ids.contains(&"clock_nanosleep_abs instead of nanosleep"), "{ids:?}");
     assert!(ids.contains(&"hybrid instead of clock_nanosleep_abs"), "{ids:?}");
@@ -149,7 +149,7 @@ fn advice_is_for_an_even_rate_and_tested() {
     // The same figures by all methods: nothing is advised.
     let same: Vec<Series> =
         ["nanosleep", "clock_nanosleep_abs", "hybrid", "spin"].map(|subject| late(subject, 70_000, 300_000)).into();
-    let verdict = Verdict::of(&paced(same));
+    let verdict = Verdict::from_run(&paced(same));
     assert!(verdict.advice.is_empty() && verdict.tried.len() == 3, "{:?}", verdict.advice);
 }
 

@@ -46,7 +46,7 @@ fn said(run: &Run) -> String {
 
 #[test]
 fn two_paths_beside_each_other() {
-    let screen = text::head(&Document::of(&paths()), &Style::default(), 22);
+    let screen = text::head(&Document::from_run(&paths()), &Style::default(), 22);
     assert!(screen.lines().count() <= 22 && screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
     assert_snapshot!(shown(&paths(), &Style::default()));
 }

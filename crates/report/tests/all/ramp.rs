@@ -60,7 +60,7 @@ const SLOW: [i64; ROUNDS] = [1_500_000, 1_520_000, 1_490_000, 1_510_000, 1_530_0
 const FAST: [i64; ROUNDS] = [751_000, 750_000, 752_000, 750_000, 755_000, 750_000];
 
 /// A run of these series under the governor schedutil.
-fn of(command: &[&str], series: impl IntoIterator<Item = [Series; 2]>, notices: Vec<Notice>) -> Run {
+fn run_of(command: &[&str], series: impl IntoIterator<Item = [Series; 2]>, notices: Vec<Notice>) -> Run {
     let series = series.into_iter().flatten().collect();
     let mut run = Run { series, notices, ..run(command, vec![set("SCHED_OTHER", "other", None, 50_000)], &[]) };
     run.host.cpufreq = Some(Cpufreq { governors: vec!["schedutil".into()], ..Cpufreq::default() });
@@ -68,11 +68,11 @@ fn of(command: &[&str], series: impl IntoIterator<Item = [Series; 2]>, notices: 
 }
 
 fn checkup(series: impl IntoIterator<Item = [Series; 2]>) -> Run {
-    of(&["punctual", "checkup"], series, Vec::new())
+    run_of(&["punctual", "checkup"], series, Vec::new())
 }
 
 fn governor(series: impl IntoIterator<Item = [Series; 2]>) -> Run {
-    let mut run = of(&["punctual", "governor", "ramp"], series, Vec::new());
+    let mut run = run_of(&["punctual", "governor", "ramp"], series, Vec::new());
     run.subcommand = "governor ramp".into();
     run
 }
@@ -89,7 +89,7 @@ fn text(run: &Run) -> String {
 }
 
 fn answer(run: &Run) -> String {
-    Verdict::of(run).answer.join(" ").replace('\u{a0}', " ")
+    Verdict::from_run(run).answer.join(" ").replace('\u{a0}', " ")
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_governor_that_was_tried_and_helped_is_advised_with_its_gain_and_price() {
         ramp("as found", &after_a_rest(SLOW, 8), Some(9)),
         ramp("performance", &after_a_rest(FAST, 8), Some(0)),
     ]);
-    let verdict = Verdict::of(&run);
+    let verdict = Verdict::from_run(&run);
     let [advice] = verdict.advice.as_slice() else { panic!("{verdict:?}") };
     assert_eq!((advice.id.as_str(), advice.instead_of.as_str()), ("governor performance", "schedutil"));
     let gain = advice.cases[0].p50.better().unwrap();
@@ -140,7 +140,7 @@ fn one_that_made_no_difference_or_made_it_worse_is_not() {
             ramp("as found", &after_a_rest(found, 8), Some(9)),
             ramp("performance", &after_a_rest(tried, 8), Some(9)),
         ]);
-        let verdict = Verdict::of(&run);
+        let verdict = Verdict::from_run(&run);
         assert_eq!(verdict.advice, []);
         verdict.tried[0].standing
     };
@@ -161,8 +161,8 @@ fn one_that_could_not_be_tried_says_what_it_needs() {
         remedy: "run as root".into(),
     };
     let notice = Notice::ConditionsSkipped { conditions: "governor performance".into(), refusal };
-    let its = ramp("as found", &after_a_rest(SLOW, 8), Some(9));
-    let run = of(&["punctual", "checkup"], [its], vec![notice]);
+    let series = ramp("as found", &after_a_rest(SLOW, 8), Some(9));
+    let run = run_of(&["punctual", "checkup"], [series], vec![notice]);
     let text = text(&run);
     for part in [
         "governor performance: writing scaling_governor: Permission denied. To allow it: run as root.",
@@ -170,7 +170,7 @@ fn one_that_could_not_be_tried_says_what_it_needs() {
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
-    assert_eq!(Verdict::of(&run).advice, []);
+    assert_eq!(Verdict::from_run(&run).advice, []);
 }
 
 #[test]
@@ -209,8 +209,8 @@ fn too_few_rounds_or_an_old_record_are_not_tested() {
 fn a_slower_governor_is_named_with_its_reason_where_it_is_slower() {
     let rounds = |ns: i64| vec![vec![ns; LOOPS]; ROUNDS];
     let mut low = ramp("powersave", &rounds(2_250_000), Some(3));
-    let Experiment::Ramp(its) = &mut low[0].experiment else { unreachable!() };
-    its.metrics.why = Some("it keeps the lowest frequency, by design".into());
+    let Experiment::Ramp(typed) = &mut low[0].experiment else { unreachable!() };
+    typed.metrics.why = Some("it keeps the lowest frequency, by design".into());
     let run = governor([ramp("performance", &rounds(BEST), Some(0)), low.clone()]);
     let said = "powersave is slower than performance: a loop takes 2.25 ms, not 750 µs; it keeps the lowest frequency, by design.";
     assert!(answer(&run).contains(said), "{}", answer(&run));
@@ -290,11 +290,11 @@ fn claims(machine: Machine, slow: usize, longer: f64, runs: u64) -> u64 {
         let [found, tried] = simulated(machine, seed, slow, longer);
         // Neither keeps one speed, as far as the record says.
         let series = [ramp("as found", &found, Some(4)), ramp("schedutil", &tried, Some(4))];
-        let verdict = Verdict::of(&checkup(series));
+        let verdict = Verdict::from_run(&checkup(series));
         let [_, start] = ramp("performance", &tried, Some(4));
         let mut with_advice = checkup([ramp("as found", &found, Some(4))]);
         with_advice.series.push(start);
-        let advised = !Verdict::of(&with_advice).advice.is_empty();
+        let advised = !Verdict::from_run(&with_advice).advice.is_empty();
         u64::from(!verdict.answer.is_empty() || advised)
     };
     (1..=runs).map(claims).sum()

@@ -16,7 +16,7 @@ pub(crate) fn record(name: &str) -> Run {
 }
 
 fn head(run: &Run) -> String {
-    punctual_report::export::text::head(&Document::of(run), &Style { width: 80, ..Style::default() }, 23)
+    punctual_report::export::text::head(&Document::from_run(run), &Style { width: 80, ..Style::default() }, 23)
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn who_was_busy_comes_first() {
 #[test]
 fn no_claim_without_evidence() {
     for name in RECORDS {
-        let verdict = Verdict::of(&record(name));
+        let verdict = Verdict::from_run(&record(name));
         for advice in verdict.advice.iter().chain(&verdict.tried) {
             let effects: Vec<&Effect> = advice.cases.iter().flat_map(|case| [&case.p50, &case.p99]).collect();
             for effect in &effects {
@@ -76,7 +76,7 @@ fn nothing_is_said_to_be_both_tested_and_not() {
 /// What improves on another advice is no second gain on what was found.
 #[test]
 fn an_advice_on_top_of_another_says_so() {
-    let all = Verdict::of(&record("quiet")).advice;
+    let all = Verdict::from_run(&record("quiet")).advice;
     let further =
         Advice { what: "SCHED_FIFO 40".into(), instead_of: "slack 1 ns".into(), equal: Vec::new(), ..all[0].clone() };
     assert!(all[0].short(&all).starts_with("slack 1 ns: "), "{}", all[0].short(&all));
@@ -88,7 +88,7 @@ fn an_advice_on_top_of_another_says_so() {
 /// CFS lets the caller of sched_yield go on soon: there it is no advice for letting others run.
 #[test]
 fn on_cfs_sched_yield_is_no_advice_to_let_others_run() {
-    let verdict = Verdict::of(&record("debian-6.1"));
+    let verdict = Verdict::from_run(&record("debian-6.1"));
     let named = |advice: &&punctual_report::verdict::Advice| {
         advice.goal == Goal::LetOthersRun && advice.what.starts_with("sched_yield")
     };
@@ -102,13 +102,13 @@ fn where_usleep_0_does_not_sleep_it_is_no_advice() {
     let answered = |name: &str| {
         let mut run = record(name);
         run.series.retain(|series| series.experiment.name() == "yield");
-        Verdict::of(&run).answer.join(" ")
+        Verdict::from_run(&run).answer.join(" ")
     };
     for name in RECORDS {
         let since_7_2 = name == "debian-7.3";
         assert_eq!(answered(name).contains(about), since_7_2, "{name}: {}", answered(name));
     }
-    let advice = Verdict::of(&record("debian-7.3")).advice;
+    let advice = Verdict::from_run(&record("debian-7.3")).advice;
     assert!(advice.iter().all(|advice| advice.what != "usleep(0)"), "{advice:?}");
 }
 
@@ -116,10 +116,10 @@ fn where_usleep_0_does_not_sleep_it_is_no_advice() {
 #[test]
 fn without_the_callers_share_nothing_is_said_of_what_is_left_to_others() {
     for name in RECORDS {
-        let verdict = Verdict::of(&record(name));
+        let verdict = Verdict::from_run(&record(name));
         let all = verdict.advice.iter().chain(&verdict.tried).filter(|advice| advice.goal == Goal::LetOthersRun);
         let standings: Vec<Standing> = all.map(|advice| advice.standing).collect();
-        assert!(standings.iter().all(|its| *its == Standing::NotTested), "{name}: {standings:?}");
+        assert!(standings.iter().all(|standing| *standing == Standing::NotTested), "{name}: {standings:?}");
         assert!(!verdict.answer.join(" ").contains("To let others run"), "{name}: {:?}", verdict.answer);
         for soon in verdict.advice.iter().filter(|advice| advice.goal == Goal::BackSoon) {
             assert!(soon.text().contains("what it leaves to others was not tested"), "{name}: {}", soon.text());

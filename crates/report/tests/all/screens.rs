@@ -13,7 +13,7 @@ const ROWS: usize = 21;
 
 /// The first screen of 80 columns in so many lines.
 fn screen_of(run: &Run, rows: usize) -> String {
-    text::head(&Document::of(run), &Style { width: 80, ..Style::default() }, rows)
+    text::head(&Document::from_run(run), &Style { width: 80, ..Style::default() }, rows)
 }
 
 fn screen(run: &Run) -> String {
@@ -22,7 +22,7 @@ fn screen(run: &Run) -> String {
 
 /// The sentences, with ordinary spaces.
 fn answer(run: &Run) -> String {
-    Verdict::of(run).answer.join("\n").replace('\u{a0}', " ")
+    Verdict::from_run(run).answer.join("\n").replace('\u{a0}', " ")
 }
 
 const OTHER: &str = "SCHED_OTHER";
@@ -134,7 +134,7 @@ fn the_range_of_what_is_left_out_is_in_order() {
 #[test]
 fn advice_that_finds_no_room_is_named() {
     let run = lever_run(&["punctual", "wait"]);
-    assert!(Verdict::of(&run).advice.len() > 1);
+    assert!(Verdict::from_run(&run).advice.len() > 1);
     let text = screen_of(&run, 14);
     assert!(text.contains("  1 slack 1 ns") && text.contains("  Also: "), "{text}");
 }
@@ -213,8 +213,8 @@ fn what_a_call_costs_alone_is_from_a_loop_of_its_own() {
     assert!(text.contains("A call alone on its CPU, in a loop of such calls, takes 400 ns with sched_yield"), "{text}");
     let mut all = crate::yielding::usual();
     for series in &mut all {
-        if let Experiment::Yield(its) = &mut series.experiment {
-            its.metrics.bare_ns = None;
+        if let Experiment::Yield(yields) = &mut series.experiment {
+            yields.metrics.bare_ns = None;
         }
     }
     assert!(!answer(&yield_run(&["punctual", "yield"], all)).contains("A call alone on its CPU"));
@@ -238,12 +238,12 @@ fn the_sentence_and_the_table_of_pacing_have_one_rate() {
 fn what_may_change_is_marked_while_more_is_measured() {
     let style = Style { width: 80, ..Style::default() };
     let run = lever_run(&["punctual", "checkup"]);
-    let document = Document::of(&run);
+    let document = Document::from_run(&run);
     let text = text::unfinished(&document, &style, ROWS);
     assert!(text.contains("Measuring goes on. ? marks what it may still change."), "{text}");
     assert!(!text::head(&document, &style, ROWS).contains("Measuring goes on"), "{text}");
     let marked =
-        |run: &Run| text::unfinished(&Document::of(run), &style, ROWS).lines().any(|line| line.starts_with("? "));
+        |run: &Run| text::unfinished(&Document::from_run(run), &style, ROWS).lines().any(|line| line.starts_with("? "));
     assert!(marked(&few_rounds(run.clone())), "few rounds decide nothing");
     assert!(!marked(&run), "{text}");
 }

@@ -90,7 +90,7 @@ pub(crate) fn mixed() -> Run {
 
 #[test]
 fn the_first_screen_has_what_was_tried() {
-    let text = text::head(&Document::of(&mixed()), &Style::default(), 24);
+    let text = text::head(&Document::from_run(&mixed()), &Style::default(), 24);
     assert!(text.lines().count() <= 24 && text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert_snapshot!(text);
 }
@@ -107,7 +107,7 @@ fn what_was_not_tried_is_grouped_by_its_reason() {
         untried("slice", Some("not permitted")),
         untried("policy", Some("no such policy")),
     ]);
-    let text = text::head(&Document::of(&run), &Style::default(), 24);
+    let text = text::head(&Document::from_run(&run), &Style::default(), 24);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for said in [
         "Not tried, because not permitted; run as root: slack and slice.",
@@ -121,7 +121,7 @@ fn what_was_not_tried_is_grouped_by_its_reason() {
 #[test]
 fn a_gain_has_its_interval_and_its_price() {
     let run = mixed();
-    let verdict = Verdict::of(&run);
+    let verdict = Verdict::from_run(&run);
     let [advice] = verdict.advice.as_slice() else { panic!("{:?}", verdict.advice) };
     assert_eq!((advice.id.as_str(), advice.cases.len()), ("timer-slack", 1));
     let gain = advice.cases[0].p50.better().unwrap();
@@ -143,16 +143,16 @@ fn no_difference_too_few_and_refused_are_three_things() {
     let few = "CPU 1 only on timers: p50 not tested (too few wake-ups: 0 of 12 pairs of blocks have 10 in each, and a test takes 6)";
     assert!(text.contains(few), "{text}");
     assert!(text.contains("SCHED_FIFO 40: not tried: not permitted. To allow it: run as root."), "{text}");
-    let verdict = Verdict::of(&run);
-    let standing = |id: &str| verdict.tried.iter().find(|its| its.id == id).unwrap().standing;
+    let verdict = Verdict::from_run(&run);
+    let standing = |id: &str| verdict.tried.iter().find(|remedy| remedy.id == id).unwrap().standing;
     assert_eq!((standing("slice"), standing("cpu")), (Standing::NoDifference, Standing::NotTested));
-    assert!(verdict.tried.iter().all(|its| its.id != "policy"));
+    assert!(verdict.tried.iter().all(|remedy| remedy.id != "policy"));
     assert_eq!(verdict.untried.len(), 1);
 }
 
 #[test]
 fn what_makes_it_later_is_no_advice() {
-    let verdict = Verdict::of(&run_of(vec![trial("cpu", "CPU 1 only", pairs(12, 150, 30_000, 60_000, 0.0))]));
+    let verdict = Verdict::from_run(&run_of(vec![trial("cpu", "CPU 1 only", pairs(12, 150, 30_000, 60_000, 0.0))]));
     assert!(verdict.advice.is_empty());
     assert_eq!(verdict.tried[0].standing, Standing::Worse);
 }
@@ -165,7 +165,7 @@ fn a_difference_below_the_scatter_is_none() {
         TrialPair { off: block(150, 80_000, 0.1), on: block(150, (80_000.0 * by * 0.97) as u64, 0.1) }
     };
     let run = run_of(vec![trial("timer-slack", "timer slack 1 ns", (0..400).map(pair).collect())]);
-    let verdict = Verdict::of(&run);
+    let verdict = Verdict::from_run(&run);
     assert!(verdict.advice.is_empty(), "{:?}", verdict.advice);
     assert_eq!(verdict.tried[0].cases[0].p50.outcome, Outcome::NoDifference);
 }
@@ -173,8 +173,8 @@ fn a_difference_below_the_scatter_is_none() {
 /// The names of the advices, each with its variants.
 fn advised(run: &Run) -> Vec<(String, Vec<String>)> {
     let variants =
-        |advice: &punctual_report::verdict::Advice| advice.equal.iter().map(|its| its.what.clone()).collect();
-    Verdict::of(run).advice.iter().map(|advice| (advice.what.clone(), variants(advice))).collect()
+        |advice: &punctual_report::verdict::Advice| advice.equal.iter().map(|remedy| remedy.what.clone()).collect();
+    Verdict::from_run(run).advice.iter().map(|advice| (advice.what.clone(), variants(advice))).collect()
 }
 
 /// Timer slack, and SCHED_FIFO, which needs a privilege.
@@ -224,14 +224,14 @@ fn remedies_of_unlike_gains_or_causes_are_several_advices() {
 #[test]
 fn a_gain_beyond_its_cause_has_a_word() {
     let beyond = "That is more than timer slack took of a wake-up before the trials: 50.0 µs.";
-    let of = |on_ns| run_of(vec![trial("timer-slack", "timer slack 1 ns", pairs(12, 150, 131_000, on_ns, 0.0))]);
-    assert_eq!(said(&of(60_000)).matches(beyond).count(), 3, "{}", said(&of(60_000)));
-    assert!(!said(&of(80_000)).contains("took of a wake-up before"), "{}", said(&of(80_000)));
+    let tried = |on_ns| run_of(vec![trial("timer-slack", "timer slack 1 ns", pairs(12, 150, 131_000, on_ns, 0.0))]);
+    assert_eq!(said(&tried(60_000)).matches(beyond).count(), 3, "{}", said(&tried(60_000)));
+    assert!(!said(&tried(80_000)).contains("took of a wake-up before"), "{}", said(&tried(80_000)));
     // What one CPU may change is not known.
     let cpu = run_of(vec![trial("cpu", "CPU 1 only", pairs(12, 150, 131_000, 30_000, 0.0))]);
     assert!(!said(&cpu).contains("took of a wake-up before"));
     // Nor what slack took, where no wake-up was split.
-    let mut unknown = of(60_000);
+    let mut unknown = tried(60_000);
     unknown.causes.as_mut().unwrap().calls.clear();
     assert!(!said(&unknown).contains("took of a wake-up before"));
 }
@@ -248,7 +248,7 @@ fn disturbed_pairs_are_left_out_and_said() {
     let left_out = "9 pairs, without 3 in which others took the CPU far more than usual.";
     for run in [disturbed(Some(60_000_000), Some(0)), disturbed(None, Some(20_000_000))] {
         assert!(said(&run).contains(left_out), "{}", said(&run));
-        let gain = Verdict::of(&run).advice[0].cases[0].p50.better().unwrap();
+        let gain = Verdict::from_run(&run).advice[0].cases[0].p50.better().unwrap();
         assert!((gain.ns - 51_000).abs() < 2_000, "{gain:?}");
     }
     // Little more than the others, or unknown: nothing is left out.

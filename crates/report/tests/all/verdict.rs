@@ -14,12 +14,12 @@ fn named<'v>(all: &'v [Advice], what: &str) -> Option<&'v Advice> {
 
 fn head(run: &Run, columns: usize) -> String {
     let style = Style { width: columns, ..Style::default() };
-    punctual_report::export::text::head(&Document::of(run), &style, 23)
+    punctual_report::export::text::head(&Document::from_run(run), &style, 23)
 }
 
 #[test]
 fn the_largest_gain_for_its_price_comes_first_and_equals_are_one() {
-    let verdict = Verdict::of(&remedies_run(52_100, 52_100, 30_000));
+    let verdict = Verdict::from_run(&remedies_run(52_100, 52_100, 30_000));
     let order: Vec<&str> = verdict.advice.iter().map(|advice| advice.what.as_str()).collect();
     assert_eq!(order, ["slack 1 ns", "C-states off", "spin_counter"]);
     let slack = &verdict.advice[0];
@@ -35,7 +35,7 @@ fn the_largest_gain_for_its_price_comes_first_and_equals_are_one() {
 
 #[test]
 fn what_changes_nothing_or_makes_it_worse_is_no_advice() {
-    let verdict = Verdict::of(&remedies_run(60_000, 52_100, 52_100));
+    let verdict = Verdict::from_run(&remedies_run(60_000, 52_100, 52_100));
     assert!(named(&verdict.advice, "memory locked").is_none());
     assert!(named(&verdict.advice, "CPU 1").is_none());
     let standing = |what| named(&verdict.tried, what).map(|advice| advice.standing);
@@ -47,7 +47,7 @@ fn what_changes_nothing_or_makes_it_worse_is_no_advice() {
 #[test]
 fn not_tested_is_not_no_difference() {
     let run = few_rounds(remedies_run(60_000, 52_100, 20_000));
-    let verdict = Verdict::of(&run);
+    let verdict = Verdict::from_run(&run);
     assert!(verdict.advice.is_empty(), "{:?}", verdict.advice);
     for advice in &verdict.tried {
         assert_eq!(advice.standing, Standing::NotTested, "{}", advice.what);
@@ -59,7 +59,7 @@ fn not_tested_is_not_no_difference() {
 
 #[test]
 fn slack_is_a_cause_only_where_less_of_it_helps() {
-    let said = |run: &Run| Verdict::of(run).answer[0].contains("timer slack");
+    let said = |run: &Run| Verdict::from_run(run).answer[0].contains("timer slack");
     assert!(said(&lever_run(&["punctual", "wait"])));
     let sets = || vec![set("slack 50 us", "other", None, 50_000), set("slack 1 ns", "other", Some(1), 1)];
     let with = |median| {
@@ -78,16 +78,16 @@ fn slack_is_a_cause_only_where_less_of_it_helps() {
 #[test]
 fn a_busy_machine_is_the_first_thing_to_say() {
     let mut busy = remedies_run(52_100, 52_100, 52_100);
-    assert_eq!(Verdict::of(&busy).trust.level, Level::Good);
+    assert_eq!(Verdict::from_run(&busy).trust.level, Level::Good);
     assert!(head(&busy, 80).starts_with("A sleep of 100 µs ends"));
     busy.notices.push(Notice::Unsteady { series: 2, judged: 20 });
-    assert_eq!(Verdict::of(&busy).trust.level, Level::Good);
+    assert_eq!(Verdict::from_run(&busy).trust.level, Level::Good);
     busy.notices.push(Notice::Unsteady { series: 6, judged: 10 });
-    let fair = Verdict::of(&busy).trust;
+    let fair = Verdict::from_run(&busy).trust;
     assert_eq!((fair.level, fair.busy), (Level::Fair, false));
     assert!(head(&busy, 80).contains("Trust: fair. 8 of 30 series drifted between rounds."));
     busy.notices.push(Notice::BusyMachine { share: 0.43 });
-    let poor = Verdict::of(&busy).trust;
+    let poor = Verdict::from_run(&busy).trust;
     assert_eq!((poor.level, poor.busy), (Level::Fair, true));
     let text = head(&busy, 80);
     assert!(text.trim_start().starts_with("Busy machine: "), "{text}");
@@ -98,7 +98,7 @@ fn a_busy_machine_is_the_first_thing_to_say() {
 /// Three samples say nothing, however quiet the machine was. Neither do drift alone nor other programs make figures poor.
 #[test]
 fn trust_is_what_the_rounds_show() {
-    let trust = |run: &Run| Verdict::of(run).trust;
+    let trust = |run: &Run| Verdict::from_run(run).trust;
     let good = remedies_run(52_100, 52_100, 52_100);
     assert_eq!((trust(&good).level, trust(&good).why.len()), (Level::Good, 0));
     let mut few = good.clone();
@@ -151,7 +151,7 @@ fn json_has_the_same_advice() {
     let text = written(&Json, &run);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let advice = json["advice"].as_array().unwrap();
-    assert_eq!(advice.len(), Verdict::of(&run).advice.len());
+    assert_eq!(advice.len(), Verdict::from_run(&run).advice.len());
     assert!(Run::from_slice(text.as_bytes()).unwrap() == run, "a reader ignores the verdict");
     assert_eq!(json["advice"][0]["cases"][0]["p50"]["outcome"], "better");
 }

@@ -12,7 +12,7 @@ const RR: &str = "SCHED_RR 40";
 
 /// What the run says, a sentence a line; no-break spaces are a matter of layout.
 fn answer(run: &Run) -> String {
-    Verdict::of(run).answer.join("\n").replace('\u{a0}', " ")
+    Verdict::from_run(run).answer.join("\n").replace('\u{a0}', " ")
 }
 
 /// Sleeping calls for 1 µs: as found, and under SCHED_RR, where they return before the thread is off its CPU.

@@ -114,7 +114,7 @@ fn nothing_is_wider_than_the_terminal() {
 
 /// What is advised for a goal: what to use, instead of what.
 fn advised(run: &Run, goal: Goal) -> Vec<(String, String)> {
-    let advice = Verdict::of(run).advice.into_iter().filter(|advice| advice.goal == goal);
+    let advice = Verdict::from_run(run).advice.into_iter().filter(|advice| advice.goal == goal);
     advice.map(|advice| (advice.what, advice.instead_of)).collect()
 }
 
@@ -143,7 +143,7 @@ fn advice_follows_the_goal() {
     assert_eq!(advised(&run, Goal::LetOthersRun), [pair("sched_yield()", "usleep0()")]);
     // What is back sooner is the price of that, and no second advice with the opposite.
     assert!(advised(&run, Goal::BackSoon).is_empty());
-    let verdict = Verdict::of(&run);
+    let verdict = Verdict::from_run(&run);
     assert_eq!(
         verdict.answer,
         [
@@ -170,7 +170,7 @@ fn advice_follows_the_goal() {
 #[test]
 fn a_call_that_does_not_yield_is_never_advised() {
     let run = yield_run(&["punctual", "checkup"], on_cfs());
-    let verdict = Verdict::of(&run);
+    let verdict = Verdict::from_run(&run);
     assert!(verdict.advice.iter().all(|advice| !advice.what.contains("sched_yield")), "{verdict:?}");
     assert_eq!(advised(&run, Goal::LetOthersRun), [pair("usleep0()", "sched_yield()")]);
     assert_eq!(verdict.advice[0].equal.len(), 1, "nanosleep0 leaves as much");
@@ -197,7 +197,7 @@ fn on_7_3() -> Vec<Series> {
 #[test]
 fn a_sleep_that_gives_up_no_cpu_is_advised_for_nothing() {
     let run = yield_run(&["punctual", "yield"], on_7_3());
-    let verdict = Verdict::of(&run);
+    let verdict = Verdict::from_run(&run);
     assert_eq!(advised(&run, Goal::LetOthersRun), [pair("sched_yield()", "usleep0()")]);
     // The only call that yields: nothing to use instead of it, and no call that does not yield to replace.
     assert!(advised(&run, Goal::BackSoon).is_empty(), "{verdict:?}");
@@ -234,13 +234,13 @@ fn a_sleep_that_gives_up_no_cpu_is_advised_for_nothing() {
 
 /// Two variants of a call alone, with 50 µs of timer slack and with 1 ns.
 fn with_slacks(voluntary: f64) -> String {
-    let of = |label: &str, ns: i64| Series {
+    let call = |label: &str, ns: i64| Series {
         conditions: label.into(),
         voluntary_switches_per_op: Some(voluntary),
         ..alone("usleep0", ns, "clock_nanosleep")
     };
     let sets = vec![set("slack 50 µs", "other", None, 50_000), set("slack 1 ns", "other", None, 1)];
-    let series = vec![of("slack 50 µs", 70_000), of("slack 1 ns", 15_000)];
+    let series = vec![call("slack 50 µs", 70_000), call("slack 1 ns", 15_000)];
     let run = Run { series, ..run(&["punctual", "yield"], sets, &[]) };
     shown(&run, &Style::default()).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -276,17 +276,17 @@ fn nothing_is_advised_below_the_scatter_or_untested() {
     });
     assert!(advised(&scattered, Goal::LetOthersRun).is_empty());
     assert!(!advised(&scattered, Goal::BackSoon).contains(&pair("usleep0()", "sched_yield()")));
-    let answer = Verdict::of(&scattered).answer.join(" ");
+    let answer = Verdict::from_run(&scattered).answer.join(" ");
     assert!(answer.contains("No call is shown to let others run"), "{answer}");
     let unknown = altered(|series| series.rounds.clear());
-    let verdict = Verdict::of(&unknown);
+    let verdict = Verdict::from_run(&unknown);
     assert!(verdict.advice.is_empty() && !verdict.tried.is_empty(), "{verdict:?}");
     assert!(verdict.tried.iter().all(|advice| advice.standing == Standing::NotTested), "{verdict:?}");
     assert!(verdict.answer.iter().take(2).all(|sentence| sentence.contains("not tested")), "{:?}", verdict.answer);
     // Where nothing was measured of it, nothing is said.
     let run = yield_run(&["punctual", "checkup"], vec![alone("pause", 20, "none")]);
     assert!(!shown(&run, &Style::default()).contains("What to do"));
-    assert!(Verdict::of(&run).answer.is_empty());
+    assert!(Verdict::from_run(&run).answer.is_empty());
 }
 
 #[test]
@@ -316,8 +316,8 @@ fn what_is_left_to_others_does_not_depend_on_who_else_is_there() {
                 }
             }
             if let Experiment::Yield(typed) = &mut series.experiment {
-                let mean = |of: fn(&RoundFigures) -> Option<f64>| {
-                    let all: Vec<f64> = series.rounds.iter().filter_map(of).collect();
+                let mean = |figure: fn(&RoundFigures) -> Option<f64>| {
+                    let all: Vec<f64> = series.rounds.iter().filter_map(figure).collect();
                     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
                 };
                 typed.metrics.competitor_cpu_share = mean(|round| round.competitor_cpu_share);
@@ -331,7 +331,7 @@ fn what_is_left_to_others_does_not_depend_on_who_else_is_there() {
     let unequal =
         beside(|round, subject| 0.2 + 0.1 * f64::from(round % 3) + if subject == "sched_yield" { 0.4 } else { 0.0 });
     assert_eq!(advised(&unequal, Goal::LetOthersRun), expected);
-    let reverse: Vec<_> = Verdict::of(&unequal).answer;
+    let reverse: Vec<_> = Verdict::from_run(&unequal).answer;
     assert!(reverse[0].starts_with("To let others run: sched_yield."), "{reverse:?}");
     assert_eq!(advised(&beside(|_, _| 0.0), Goal::LetOthersRun), expected);
 }
@@ -347,15 +347,15 @@ fn way(subject: &str, polls: Option<u32>, latency: (i64, i64), shares: (f64, f64
                 own_cpu_share: told.then_some(shares.1),
             };
             let parameters = polls::Parameters { load, sender: SenderPlace::OtherCpu, polls };
-            let mut its = Series {
+            let mut series = Series {
                 about: About { call: Some(format!("{subject}()")), ..About::default() },
                 ..series(Experiment::Polls(Typed { parameters, metrics }), subject, quantity, ns, 3000)
             };
-            for round in its.rounds.iter_mut().filter(|_| told) {
+            for round in series.rounds.iter_mut().filter(|_| told) {
                 let wave = [-0.004, 0.0, 0.004][round.round as usize % 3];
                 (round.competitor_cpu_share, round.own_cpu_share) = (Some(shares.0 + wave), Some(shares.1));
             }
-            all.push(its);
+            all.push(series);
         }
     }
     all
@@ -392,7 +392,7 @@ fn a_setting_beaten_in_both_is_not_on_the_front() {
 #[test]
 fn the_head_says_how_many_polls() {
     let run = yield_run(&["punctual", "yield", "--polls", "0,1,100"], settings());
-    let verdict = Verdict::of(&run);
+    let verdict = Verdict::from_run(&run);
     let answer = verdict.answer.join("\n").replace('\u{a0}', " ");
     // On an idle CPU never yielding is as quick, but leaves others half of the CPU.
     assert!(answer.contains("On an idle CPU: sched_yield after 100 polls. A message takes 104 ns at p50; with futex_wait, 25.2 µs. A busy program gets 100 % of the CPU time of both. No difference shown from never_yields."), "{answer}");
@@ -420,7 +420,7 @@ fn what_no_test_tells_apart_is_not_the_advice() {
             round.summary.p50 = Some(if round.round < 5 { 60 } else { 900_000 });
         }
     }
-    let answer = Verdict::of(&yield_run(&["punctual", "yield"], all)).answer;
+    let answer = Verdict::from_run(&yield_run(&["punctual", "yield"], all)).answer;
     let idle = answer.iter().find(|sentence| sentence.starts_with("On an idle CPU")).unwrap();
     assert!(idle.starts_with("On an idle CPU: sched_yield after 100 polls."), "{idle}");
     assert!(
@@ -440,12 +440,12 @@ fn no_number_of_polls_is_advised_below_the_scatter_or_untested() {
             round.summary.p99 = round.summary.p50;
         }
     }
-    let verdict = Verdict::of(&yield_run(&["punctual", "yield"], scattered));
+    let verdict = Verdict::from_run(&yield_run(&["punctual", "yield"], scattered));
     assert!(verdict.advice.is_empty(), "{:?}", verdict.advice);
     assert!(verdict.answer.iter().all(|sentence| !sentence.contains("; with futex_wait")), "{:?}", verdict.answer);
     let mut unknown = settings();
     unknown.iter_mut().for_each(|series| series.rounds.clear());
-    let verdict = Verdict::of(&yield_run(&["punctual", "yield"], unknown));
+    let verdict = Verdict::from_run(&yield_run(&["punctual", "yield"], unknown));
     assert!(verdict.advice.is_empty(), "{:?}", verdict.advice);
     assert!(verdict.answer.iter().all(|sentence| sentence.contains("was not tested")), "{:?}", verdict.answer);
     assert!(!verdict.answer.is_empty());

@@ -160,7 +160,7 @@ fn reports_name_flags_that_their_command_has() {
         let run = Run::from_slice(&std::fs::read(file.unwrap().path()).unwrap()).unwrap();
         let measured = find(&run.subcommand).unwrap_or_else(|| panic!("no command {}", run.subcommand));
         // The command line of the run itself is whatever was typed. Narrow enough to hide columns.
-        let document = Document { command: String::new(), ..Document::of(&run) };
+        let document = Document { command: String::new(), ..Document::from_run(&run) };
         let text = text::render(&document, &Style { width: 60, ..Style::PLAIN }).replace(" \\\n", " ");
         for line in text.lines().filter(|line| line.contains("--")) {
             match line.split_once("punctual ").map(|(_, rest)| rest) {

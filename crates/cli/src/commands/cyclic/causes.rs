@@ -67,7 +67,7 @@ impl Causes {
 
 /// The answer of the run.
 fn sentences(run: &Run) -> Vec<String> {
-    let document = Document::of(run);
+    let document = Document::from_run(run);
     let blocks = document.head.iter().flat_map(|section| &section.blocks);
     blocks.filter_map(|block| if let Block::Line(text) = block { Some(text.clone()) } else { None }).collect()
 }

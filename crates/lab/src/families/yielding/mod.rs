@@ -554,7 +554,7 @@ mod tests {
     /// Within a slice either side has the whole CPU: such a round says nothing of shares.
     #[test]
     fn a_round_shorter_than_some_slices_has_no_shares() {
-        let of = |ms: i64, competitors| {
+        let made = |ms: i64, competitors| {
             let sums = Sums {
                 elapsed_ns: ms * 1_000_000,
                 own_cpu_ns: ms * 250_000,
@@ -564,9 +564,12 @@ mod tests {
             let Shares { own, competitors } = Shares::from_sums(&sums, competitors);
             (own, competitors)
         };
-        assert_eq!(of(40, 1), (Some(0.25), Some(0.5)));
-        assert_eq!((of(39, 1), of(40, 2), of(60, 2)), ((None, Some(0.5)), (None, Some(0.5)), (Some(0.25), Some(0.5))));
-        assert_eq!(of(0, 1), (None, None));
+        assert_eq!(made(40, 1), (Some(0.25), Some(0.5)));
+        assert_eq!(
+            (made(39, 1), made(40, 2), made(60, 2)),
+            ((None, Some(0.5)), (None, Some(0.5)), (Some(0.25), Some(0.5)))
+        );
+        assert_eq!(made(0, 1), (None, None));
     }
 
     /// The kernel brings `getrusage` up to date when the thread is switched out, and at ticks. A loop shorter than a tick,

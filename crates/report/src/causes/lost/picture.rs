@@ -47,7 +47,7 @@ pub(super) fn bars(budget: &Budget) -> Option<Picture> {
         x: axis("wall time", 0.0, longest as f64),
         y: Axis::names(&names),
         lines,
-        table: Table::of(&["thread", "where the time went", "time", "share"], rows),
+        table: Table::plain(&["thread", "where the time went", "time", "share"], rows),
         letters: None,
     })
 }

@@ -21,7 +21,7 @@ pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let messages = measured(series, Experiment::ipc);
     let all = comparisons(run, &messages);
     if series.len() < run.series.len() {
-        return Answer::of(short(&all).into_iter().collect());
+        return Answer::in_words(short(&all).into_iter().collect());
     }
     let field = Field::new(&messages);
     let (mut said, named): (Vec<String>, Vec<Option<String>>) =
@@ -31,7 +31,7 @@ pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
         said.extend(alone(&messages));
     }
     let table = field.map(|field| field.table(named.into_iter().flatten().collect()));
-    Answer { table, ..Answer::of(said) }
+    Answer { table, ..Answer::in_words(said) }
 }
 
 /// Where there is one alone: `A message of 64 B by pipe takes 6.16 µs at p50 (there and back, one CPU).`
@@ -121,7 +121,7 @@ fn different(run: &Run, question: &Question<'_, '_>, group: &[&Comparison<'_>], 
     let smaller =
         |comparison: &Comparison<'_>| shown(comparison).is_some_and(|(_, effect)| effect.outcome == Outcome::Better);
     let lead = smaller(comparison);
-    let of = |wanted: fn(bool, bool) -> bool| {
+    let count = |wanted: fn(bool, bool) -> bool| {
         let counts = |group: &&Vec<&Comparison<'_>>| {
             group
                 .iter()
@@ -131,7 +131,7 @@ fn different(run: &Run, question: &Question<'_, '_>, group: &[&Comparison<'_>], 
         };
         question.iter().filter(counts).count()
     };
-    let (like, unlike) = (of(|other, lead| other == lead), of(|other, lead| other != lead));
+    let (like, unlike) = (count(|other, lead| other == lead), count(|other, lead| other != lead));
     if question.len() > 1 {
         text.push_str(&format!(" Shown in {} of {} comparisons", like + unlike, question.len()));
         if unlike > 0 {

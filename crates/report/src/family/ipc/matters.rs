@@ -278,14 +278,14 @@ fn cases<'a>(series: &[Message<'a>]) -> Vec<Case<'a>> {
     let Some(first) = series.first() else { return Vec::new() };
     let as_found: Vec<Message<'a>> =
         series.iter().copied().filter(|message| message.conditions == first.conditions && sleeps(message)).collect();
-    let of = |contest: crate::family::ipc::traffic::Contest<'a>| {
+    let cases_of = |contest: crate::family::ipc::traffic::Contest<'a>| {
         let usual = contest.series.iter().copied().find(|message| message.subject == USUAL);
         let others = contest.series.into_iter().filter(|message| message.subject != USUAL);
         usual.map(|usual| others.map(move |other| Case { usual, other }).collect::<Vec<_>>()).unwrap_or_default()
     };
     let ping = contests(&as_found).into_iter().filter(|contest| contest.common.mode == Mode::PingPong);
     // Of several pairs of CPUs, each place has its first.
-    let all: Vec<Case<'a>> = ping.flat_map(of).collect();
+    let all: Vec<Case<'a>> = ping.flat_map(cases_of).collect();
     let key =
         |case: &Case<'a>| (case.other.parameters.place, case.other.series.subject.as_str(), case.other.parameters.size);
     grouped(&all, key).into_iter().map(|(_, cases)| cases[0]).collect()

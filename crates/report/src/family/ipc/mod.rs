@@ -113,7 +113,7 @@ fn blocks(series: &[Message<'_>]) -> Option<Section> {
     }
     let about = "Smallest, mean and largest latency of each block of consecutive messages; lowest, median and highest \
                  of all blocks.";
-    let table = Block::Table(columns.of(&rows));
+    let table = Block::Table(columns.plain(&rows));
     Some(Section::new(heading).with(table).with(Block::Legend(vec![Note::always(about)])))
 }
 

@@ -122,9 +122,9 @@ impl<'a> Field<'a> {
 
     /// What takes the least CPU time of both processes, and what takes hardly more.
     fn least_cpu(&self) -> Option<Said> {
-        let of = if self.latency.is_empty() { &self.saturated } else { &self.latency };
+        let messages = if self.latency.is_empty() { &self.saturated } else { &self.latency };
         let mut known: Vec<(f64, &Message<'_>)> =
-            of.iter().filter_map(|message| Some((cpu(message)?, message))).collect();
+            messages.iter().filter_map(|message| Some((cpu(message)?, message))).collect();
         known.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (least, best) = *known.first()?;
         // A difference to itself on another place is a matter of the place.
@@ -142,12 +142,14 @@ impl<'a> Field<'a> {
     /// A row for each mechanism, the quickest first. `named`: the rows that stay.
     pub(super) fn table(&self, named: Vec<String>) -> Table {
         let places = &self.places[..self.places.len().min(PLACES)];
-        let of = |name: &str, list: &[Message<'a>], at: Placement| {
+        let message_of = |name: &str, list: &[Message<'a>], at: Placement| {
             list.iter().copied().find(|message| naming_of(message) == name && message.parameters.place == at)
         };
-        let p50 = |name: &str, at: Placement| of(name, &self.latency, at).and_then(|message| message.summary.p50);
-        let rate =
-            |name: &str, at: Placement| of(name, &self.saturated, at).and_then(|message| message.metrics.per_second);
+        let p50 =
+            |name: &str, at: Placement| message_of(name, &self.latency, at).and_then(|message| message.summary.p50);
+        let rate = |name: &str, at: Placement| {
+            message_of(name, &self.saturated, at).and_then(|message| message.metrics.per_second)
+        };
         let mut names = distinct(self.latency.iter().chain(&self.saturated).map(naming_of));
         let least = |name: &str| places.iter().filter_map(|at| p50(name, *at)).min().unwrap_or(i64::MAX);
         let most = |name: &str| places.iter().filter_map(|at| rate(name, *at)).fold(0.0, f64::max);
@@ -173,7 +175,7 @@ impl<'a> Field<'a> {
         let row = |name: &String| {
             let mut cells = vec![name.clone()];
             for at in places {
-                let message = of(name, if late { &self.latency } else { &self.saturated }, *at);
+                let message = message_of(name, if late { &self.latency } else { &self.saturated }, *at);
                 for heading in &headings {
                     cells.push(match *heading {
                         "p50" => units::known(p50(name, *at)),

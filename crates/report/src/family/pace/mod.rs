@@ -29,11 +29,11 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
 }
 
 /// The series of the same trials with another quantity, measured at that end.
-fn beside<'a>(all: &[Paced<'a>], of: &Series, quantity: Quantity, end: End) -> Option<Paced<'a>> {
+fn beside<'a>(all: &[Paced<'a>], series: &Series, quantity: Quantity, end: End) -> Option<Paced<'a>> {
     all.iter().copied().find(|s| {
         s.quantity == quantity
-            && s.subject == of.subject
-            && s.conditions == of.conditions
+            && s.subject == series.subject
+            && s.conditions == series.conditions
             && s.parameters.measured == end
     })
 }
@@ -48,7 +48,7 @@ fn kept_section(run: &Run, (rate, to): &Task, series: &[Paced<'_>]) -> Section {
         (misses, s.summary.p99.unwrap_or(i64::MAX))
     });
     let mut section = Section::new(heading)
-        .with(Block::Table(kept_columns(series).of(&rows)))
+        .with(Block::Table(kept_columns(series).plain(&rows)))
         .with(Block::Legend(kept_legend(&rows)));
     let said: Vec<String> = kept(run, rate, &rows).into_iter().map(|(text, _)| text).chain(long_run(&rows)).collect();
     if !said.is_empty() {
@@ -133,7 +133,7 @@ fn received_section(rate: f64, series: &[Paced<'_>]) -> Option<Section> {
         .ns("p50", ALWAYS, |s| s.summary.p50)
         .ns("p99", ALWAYS, |s| s.summary.p99)
         .ns("max", 60, |s| s.summary.max)
-        .of(series);
+        .plain(series);
     let reached = counts.rate_reached.map_or(String::new(), |r| format!(", {} a second", unbroken(&units::rate(r))));
     let text = format!(
         "{} received{reached}; {} lost, {} out of order, {} twice.",
@@ -160,7 +160,7 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) ->
     let (mut sentences, named): (Vec<String>, Vec<Option<String>>) = kept(run, rate, &rows).into_iter().unzip();
     sentences.extend(ceiling(rate, &rows));
     let table = table(&rows).ranked("p99", named.into_iter().flatten().collect());
-    Answer { table: Some(table), ..Answer::of(sentences) }
+    Answer { table: Some(table), ..Answer::in_words(sentences) }
 }
 
 /// The least late at p99 first.
@@ -174,7 +174,7 @@ fn table(rows: &[Paced<'_>]) -> Table {
         .ns("p99", ALWAYS, |s| s.summary.p99)
         .share("CPU", 90, |s| s.cpu_share)
         .known("of asked", 80, |s| s.metrics.rate_share, |share| format!("{:.2} %", share * 100.0))
-        .of(&rows)
+        .plain(&rows)
 }
 
 // The remedies for uneven departures: absolute deadlines, the library's pacer, spinning, the kernel, other conditions.
@@ -335,8 +335,8 @@ fn kept(run: &Run, rate: f64, rows: &[Paced<'_>]) -> Vec<(String, Option<String>
 fn least_late(run: &Run, held: &[Paced<'_>]) -> Option<(String, Vec<String>)> {
     let p99 = |s: &&Paced<'_>| s.summary.p99.or(s.summary.max).unwrap_or(i64::MAX);
     // The clock of most of them.
-    let of = |clock| held.iter().filter(|s| s.metrics.departure == clock).count();
-    let clock = held.iter().map(|s| s.metrics.departure).max_by_key(|&clock| of(clock))?;
+    let count = |clock| held.iter().filter(|s| s.metrics.departure == clock).count();
+    let clock = held.iter().map(|s| s.metrics.departure).max_by_key(|&clock| count(clock))?;
     let like = |s: &&Paced<'_>| clock.is_some() && s.metrics.departure == clock;
     let best = held.iter().filter(like).min_by_key(p99)?;
     let rivals: Vec<&Paced<'_>> = held.iter().filter(like).filter(|s| !std::ptr::eq(s.series, best.series)).collect();
@@ -388,7 +388,8 @@ fn exact(rows: &[Paced<'_>]) -> Option<String> {
 /// Which methods are exact in the long run, and whether every datagram arrived.
 fn long_run(rows: &[Paced<'_>]) -> Vec<String> {
     let mut sentences: Vec<String> = exact(rows).into_iter().collect();
-    let sum = |of: fn(&Metrics) -> Option<u64>| rows.iter().filter_map(|s| of(s.metrics)).fold(0, u64::saturating_add);
+    let sum =
+        |count: fn(&Metrics) -> Option<u64>| rows.iter().filter_map(|s| count(s.metrics)).fold(0, u64::saturating_add);
     let (lost, reordered) = (sum(|metrics| metrics.lost), sum(|metrics| metrics.reordered));
     if rows.iter().any(|s| s.metrics.lost.is_some()) {
         sentences.push(match (lost, reordered) {

@@ -80,7 +80,7 @@ fn table(judged: &[Judged<'_>]) -> Table {
         .count("transitions", 70, |judgement| judgement.ramp.metrics.transitions)
         .known("last set", 75, |judgement| judgement.ramp.metrics.ended_khz, units::gigahertz)
         .when(speeds_up(judged), |columns| columns.ns("to full speed", 80, Judged::to_full_speed_ns))
-        .of(judged)
+        .plain(judged)
 }
 
 /// The table of a first screen: the fastest governor first.
@@ -95,7 +95,7 @@ fn screen(all: &[Judged<'_>]) -> Option<Table> {
         .ns("p50", ALWAYS, |judgement| judgement.ramp.summary.p50)
         .ns("max", 50, |judgement| judgement.ramp.summary.max)
         .when(speeds_up, |columns| columns.ns("to full speed", 80, |judgement| judgement.to_full_speed_ns()))
-        .of(&sorted);
+        .plain(&sorted);
     let named = sorted.iter().filter(|claim| claim.shows_a_change()).map(|claim| claim.ramp.subject.clone()).collect();
     (!sorted.is_empty()).then(|| table.ranked("p50", named))
 }
@@ -205,10 +205,10 @@ pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let mut sentences: Vec<String> = all.iter().filter_map(slow_start).collect();
     sentences.extend(all.iter().filter_map(slower));
     if run.is_checkup() {
-        return Answer::of(sentences);
+        return Answer::in_words(sentences);
     }
     sentences.extend(unshown(&all));
-    Answer { table: screen(&all), ..Answer::of(sentences) }
+    Answer { table: screen(&all), ..Answer::in_words(sentences) }
 }
 
 /// `ondemand: full speed after 12.3 ms of work. The first loops take 1.40 ms, all loops 750 µs (p50).`
@@ -394,11 +394,11 @@ impl Judged<'_> {
 
 /// All governors of a run; their tests are corrected together.
 fn judged<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Judged<'a>> {
-    let of = |quantity: Quantity| series.iter().copied().filter(move |series| series.quantity == quantity);
-    let ramps: Vec<Ramp<'a>> = measured(&of(Quantity::Loop).collect::<Vec<_>>(), Experiment::ramp);
+    let measuring = |quantity: Quantity| series.iter().copied().filter(move |series| series.quantity == quantity);
+    let ramps: Vec<Ramp<'a>> = measured(&measuring(Quantity::Loop).collect::<Vec<_>>(), Experiment::ramp);
     let fastest = ramps.iter().filter(|ramp| ramp.summary.p50.is_some()).min_by_key(|ramp| ramp.summary.p50).copied();
     let pair = |before: &'a Series, after: &'a Series| Pair { before, after, figure: Figure::P50 };
-    let first = |ramp: &Ramp<'a>| of(Quantity::FirstLoops).find(|series| is_start_of(series, ramp.series));
+    let first = |ramp: &Ramp<'a>| measuring(Quantity::FirstLoops).find(|series| is_start_of(series, ramp.series));
     let starts: Vec<Option<Pair<'a>>> =
         ramps.iter().map(|ramp| Some(pair(first(ramp)?, ramp.series)).filter(|_| fixed(run, ramp).is_none())).collect();
     let others: Vec<Option<Pair<'a>>> = ramps

@@ -66,7 +66,7 @@ fn table(cuts: &[Cut<'_>]) -> Table {
         .share("given up", 80, |cut| cut.metrics.given_up_share)
         .estimate("p50", (ALWAYS, 40), |cut| (cut.summary.p50, cut.summary.ci95.p50))
         .ns("p99", ALWAYS, |cut| cut.summary.p99)
-        .of(cuts)
+        .plain(cuts)
 }
 
 fn legend() -> Vec<Note> {

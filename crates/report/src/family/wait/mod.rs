@@ -263,7 +263,7 @@ const SLACK: &str = "timer slack";
 
 /// Those of all durations.
 pub(in crate::family) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
-    let of = |(asked, series): (i64, Vec<&'a Series>)| {
+    let of_duration = |(asked, series): (i64, Vec<&'a Series>)| {
         let figures = Figures::new(run, asked, &series);
         let mut all = conditions(&figures);
         all.extend(timer(&figures));
@@ -271,7 +271,7 @@ pub(in crate::family) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> 
         all.extend(awake(&figures));
         all
     };
-    by_asked(&undisturbed(series)).into_iter().flat_map(of).collect()
+    by_asked(&undisturbed(series)).into_iter().flat_map(of_duration).collect()
 }
 
 /// The changes of conditions that these figures can judge.

@@ -32,7 +32,7 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) ->
             }
         });
         let sentences = said.into_iter().flatten().take(UNEQUAL).collect();
-        return Answer { table: of_situations(&situations).filter(|_| is_all), ..Answer::of(sentences) };
+        return Answer { table: of_situations(&situations).filter(|_| is_all), ..Answer::in_words(sentences) };
     };
     let (others, leaving) = let_others_run(&contest);
     let (back, soonest) = back_soon(run, &contest).unzip();
@@ -48,7 +48,7 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) ->
         .collect();
     sentences.extend(alone(&contest));
     let table = table(&contest.figures, |figure| contest.alone(figure).copied()).ranked("left to others", named);
-    Answer { table: Some(table).filter(|_| is_all), ..Answer::of(sentences) }
+    Answer { table: Some(table).filter(|_| is_all), ..Answer::in_words(sentences) }
 }
 
 /// `A call alone on its CPU takes 285 ns with sched_yield, 52.9 µs with usleep0.`
@@ -99,7 +99,7 @@ fn table<'a>(figures: &[Figure<'a>], alone: impl Fn(&Figure<'a>) -> Option<Figur
         .only_if(against)
         .ns("p99", 70, |figure| figure.away?.summary.p99)
         .only_if(against)
-        .of(&sorted)
+        .plain(&sorted)
 }
 
 fn names(figures: &[&Figure<'_>]) -> String {
@@ -201,10 +201,10 @@ fn back_soon<'a>(run: &Run, contest: &Contest<'a>) -> Option<(String, Vec<Figure
         .filter_map(|figure| Some(Pair { before: figure.away?.series, after: to, figure: What::P50 }))
         .collect();
     let effects = rounds::test(run, &pairs);
-    let of = |outcome: Outcome| -> Vec<&Figure<'a>> {
+    let found = |outcome: Outcome| -> Vec<&Figure<'a>> {
         rest.iter().zip(&effects).filter(|(_, effect)| effect.outcome == outcome).map(|(figure, _)| *figure).collect()
     };
-    let untested = of(Outcome::NotTested);
+    let untested = found(Outcome::NotTested);
     if !rest.is_empty() && untested.len() == rest.len() {
         let why = effects.iter().find_map(|effect| effect.why.as_deref()).unwrap_or("too few rounds");
         return Some((format!("Which call returns first was not tested: {why}."), Vec::new()));
@@ -217,7 +217,7 @@ fn back_soon<'a>(run: &Run, contest: &Contest<'a>) -> Option<(String, Vec<Figure
     let also = if rest.is_empty() { " yields" } else { "" };
     let mut text =
         format!("{lead} {}{also}. Away for {} at p50 with {}", names(&equal), duration(best), rivals(contest));
-    let later = of(Outcome::Better);
+    let later = found(Outcome::Better);
     if let Some(habit) = contest.habits().find(|habit| later.iter().any(|figure| figure.name() == habit.name())) {
         text.push_str(&format!("; with {}, {}", habit.name(), duration(habit)));
     }

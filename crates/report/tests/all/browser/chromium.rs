@@ -95,8 +95,10 @@ impl Browser {
         assert!(went["errorText"].is_null(), "{went}");
         // On a busy machine the empty page before it may be loaded only now.
         let loaded = |event: &Value| {
-            let its = &event["params"];
-            event["method"] == "Page.lifecycleEvent" && its["name"] == "load" && its["loaderId"] == went["loaderId"]
+            let params = &event["params"];
+            event["method"] == "Page.lifecycleEvent"
+                && params["name"] == "load"
+                && params["loaderId"] == went["loaderId"]
         };
         while !self.events.iter().any(loaded) {
             let event = self.message();

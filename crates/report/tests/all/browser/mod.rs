@@ -85,7 +85,7 @@ fn a_comparison_is_drawn_and_says_its_values() {
     browser.photograph("comparison", 1200);
     let chapters = browser.eval("[...document.querySelectorAll('h2')].map(h => h.textContent)");
     for title in ["Changes and their intervals", "Different", "What changed around it", "Runs"] {
-        let named = |chapter: &serde_json::Value| chapter.as_str().is_some_and(|its| its.starts_with(title));
+        let named = |chapter: &serde_json::Value| chapter.as_str().is_some_and(|name| name.starts_with(title));
         assert!(chapters.as_array().unwrap().iter().any(named), "{title} is missing from {chapters}");
     }
     let spans = browser.eval(

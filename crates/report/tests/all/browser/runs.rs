@@ -106,9 +106,9 @@ pub(crate) fn checkup() -> Run {
     let mut run = crate::common::remedies_run(52_200, 52_100, 20_000);
     let mut longer = run.series.clone();
     for series in &mut longer {
-        if let Experiment::Wait(its) = &mut series.experiment {
-            its.parameters.asked_ns = 1_000_000;
-            its.metrics.effective_ns = Some(1_000_000);
+        if let Experiment::Wait(wait) = &mut series.experiment {
+            wait.parameters.asked_ns = 1_000_000;
+            wait.metrics.effective_ns = Some(1_000_000);
         }
     }
     run.series.extend(longer);
@@ -153,9 +153,9 @@ pub(crate) fn hostile() -> Run {
     run.series[6].experiment = ipc().swap_remove(0).experiment;
     run.series[7].experiment = ipc().swap_remove(0).experiment;
     for (series, cpus) in [(6, (None, Some(0))), (7, (Some(u32::MAX), Some(0)))] {
-        let Experiment::Ipc(its) = &mut run.series[series].experiment else { unreachable!() };
-        its.parameters.size = u64::MAX;
-        (its.parameters.sender_cpu, its.parameters.receiver_cpu) = cpus;
+        let Experiment::Ipc(ipc) = &mut run.series[series].experiment else { unreachable!() };
+        ipc.parameters.size = u64::MAX;
+        (ipc.parameters.sender_cpu, ipc.parameters.receiver_cpu) = cpus;
     }
     run.notices.push(Notice::Other { text: SCRIPT.into() });
     run.not_measured.push(NotMeasured {

@@ -25,19 +25,19 @@ fn the_first_screen_has_the_verdict_and_its_picture() {
     let Some((mut browser, _folder)) = opened(&run) else { return };
     for width in [1400, 400] {
         browser.emulate(width, "light", "screen");
-        let its = browser.eval(SCREEN);
-        assert_eq!(its["title"], "How late: AMD EPYC 7763 64-Core Processor, Linux 6.1.0, 2026-01-02");
-        assert_eq!(its["heading"], its["title"]);
-        assert_eq!(its["caution"], 1, "{width}: {its}");
-        assert!(its["answer"][0].as_str().unwrap().starts_with("A sleep of 100"), "{width}: {its}");
-        assert!(its["advice"].as_u64() >= Some(2) && its["seen"] == its["advice"], "{width}: {its}");
-        assert!(its["trust"][0].as_str().unwrap().starts_with("Trust:"), "{width}: {its}");
+        let page = browser.eval(SCREEN);
+        assert_eq!(page["title"], "How late: AMD EPYC 7763 64-Core Processor, Linux 6.1.0, 2026-01-02");
+        assert_eq!(page["heading"], page["title"]);
+        assert_eq!(page["caution"], 1, "{width}: {page}");
+        assert!(page["answer"][0].as_str().unwrap().starts_with("A sleep of 100"), "{width}: {page}");
+        assert!(page["advice"].as_u64() >= Some(2) && page["seen"] == page["advice"], "{width}: {page}");
+        assert!(page["trust"][0].as_str().unwrap().starts_with("Trust:"), "{width}: {page}");
         assert_eq!(
-            (&its["picture"], &its["wide"], &its["open"]),
+            (&page["picture"], &page["wide"], &page["open"]),
             (&json!(true), &json!(0), &json!(0)),
-            "{width}: {its}"
+            "{width}: {page}"
         );
-        let rows = its["rows"].as_array().unwrap();
+        let rows = page["rows"].as_array().unwrap();
         for row in ["as found", "slack 1 ns", "p50", "p99"] {
             assert!(rows.contains(&row.into()), "{width}: {row} is missing from {rows:?}");
         }
@@ -72,7 +72,7 @@ fn latency_is_in_sight_on_a_phone_and_nothing_is_clipped_on_a_screen() {
             .flatMap(t => [...t.querySelectorAll('thead th')]).filter(t => ['p50', 'p99'].includes(t.textContent))
             .map(t => t.getBoundingClientRect().right)",
     );
-    let right: Vec<f64> = right.as_array().unwrap().iter().filter_map(|its| its.as_f64()).collect();
+    let right: Vec<f64> = right.as_array().unwrap().iter().filter_map(|edge| edge.as_f64()).collect();
     assert!(right.len() >= 4 && right.iter().all(|right| (1.0..=400.0).contains(right)), "{right:?}");
     let named = browser.eval("document.querySelector('.chapter .narrow').checkVisibility()");
     assert_eq!(named, true);
@@ -90,14 +90,14 @@ fn a_check_up_is_printed_whole_on_at_most_six_pages() {
     assert!((2..=6).contains(&pages), "{pages} pages");
     browser.emulate(718, "light", "print");
     let folded = browser.eval("[...document.querySelectorAll('.chapter table')].map(t => [t.checkVisibility(), t.closest('figure') !== null])");
-    let tables = folded.as_array().unwrap().iter().filter(|its| its[1] == false);
-    assert!(tables.clone().count() >= 4 && tables.clone().all(|its| its[0] == true), "{folded}");
+    let tables = folded.as_array().unwrap().iter().filter(|table| table[1] == false);
+    assert!(tables.clone().count() >= 4 && tables.clone().all(|table| table[0] == true), "{folded}");
     let drawings = browser.eval(
         "[...document.querySelectorAll('.drawing svg')].map(s => s.getBoundingClientRect()).filter(b => b.width)
             .map(b => [b.right <= innerWidth + 1, b.height < 500])",
     );
     let drawings = drawings.as_array().unwrap();
-    assert!(drawings.len() >= 4 && drawings.iter().all(|its| *its == json!([true, true])), "{drawings:?}");
+    assert!(drawings.len() >= 4 && drawings.iter().all(|drawing| *drawing == json!([true, true])), "{drawings:?}");
 }
 
 #[test]
@@ -105,15 +105,15 @@ fn no_text_of_a_picture_is_clipped() {
     let Some((mut browser, _folder)) = unfolded(&runs::everything()) else { return };
     for width in [1400, 400] {
         browser.emulate(width, "light", "screen");
-        let its = browser.eval(
+        let page = browser.eval(
             "(() => { const small = [...document.querySelectorAll('figure.small svg')];
                 const out = (svg) => [...svg.querySelectorAll('text')].filter(t => { const b = t.getBBox();
                     return b.x < 0 || b.x + b.width > svg.viewBox.baseVal.width + 1; }).map(t => t.textContent);
                 return { small: small.length, names: small.flatMap(s => [...s.querySelectorAll('text')].map(t => t.textContent)),
                     out: small.flatMap(out) }; })()",
         );
-        assert!(its["names"].as_array().unwrap().contains(&"memfd-sysv-sem".into()), "{its}");
-        assert_eq!(its["out"], json!([]), "{width}: {its}");
+        assert!(page["names"].as_array().unwrap().contains(&"memfd-sysv-sem".into()), "{page}");
+        assert_eq!(page["out"], json!([]), "{width}: {page}");
     }
     at_peace(&browser);
 }

@@ -25,7 +25,7 @@ pub fn cause(part: LatePart, cause: Cause, culprit: Option<&str>, each_ns: u64) 
 
 /// A call of 1000 wake-ups that these causes make late.
 pub fn call(thread: &str, call: &str, causes: Vec<CauseTime>) -> CallCauses {
-    let each: u64 = causes.iter().map(|its| its.time.total_ns / 1000).sum();
+    let each: u64 = causes.iter().map(|cause| cause.time.total_ns / 1000).sum();
     CallCauses {
         thread: thread.into(),
         call: call.into(),

@@ -70,8 +70,8 @@ fn slack_of(phrase: i64, held: i64) -> Setting {
 
 /// Adds a setting, or takes the place of the one that is there.
 pub fn put(set: &mut ConditionSet, setting: Setting) {
-    match set.settings.iter_mut().find(|its| its.condition == setting.condition) {
-        Some(its) => *its = setting,
+    match set.settings.iter_mut().find(|present| present.condition == setting.condition) {
+        Some(present) => *present = setting,
         None => set.settings.push(setting),
     }
 }
