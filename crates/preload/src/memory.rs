@@ -22,24 +22,27 @@ pub(crate) fn is_readable(address: *const u8, length: usize) -> bool {
 /// The smallest page of any architecture.
 const PAGE: usize = 4096;
 
-/// FUTEX_WAIT compares a word and does not wait where it is another, and for no time where it is not.
+/// Whether the kernel waits for this word, by FUTEX_WAIT with these flags: it compares the word with a number that a word seldom has, and
+/// waits for no time where they are equal. Changes errno.
+pub(crate) fn is_word(word: usize, flags: libc::c_long) -> bool {
+    const SELDOM: libc::c_long = 0x2d7a_91c3;
+    let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let operation = libc::c_long::from(libc::FUTEX_WAIT) | flags;
+    // SAFETY: reads a word, or reports that it cannot.
+    unsafe {
+        next::syscall(libc::SYS_futex, word as _, operation, SELDOM, &raw const no_time as _, 0, 0);
+    }
+    matches!(next::errno(), libc::EAGAIN | libc::ETIMEDOUT | libc::EINTR)
+}
+
 #[cold]
 #[inline(never)]
 fn ask(begin: usize, last: usize) -> bool {
     const WORD: usize = size_of::<u32>();
-    const SELDOM: libc::c_long = 0x2d7a_91c3;
     if last < begin || !filter::may_try() {
         return false;
     }
-    let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let can_read = |place: usize| {
-        let (word, operation) = (place & !(WORD - 1), libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG);
-        // SAFETY: reads a word, or reports that it cannot.
-        unsafe {
-            next::syscall(libc::SYS_futex, word as _, operation.into(), SELDOM, &raw const no_time as _, 0, 0);
-        }
-        matches!(next::errno(), libc::EAGAIN | libc::ETIMEDOUT | libc::EINTR)
-    };
+    let can_read = |place: usize| is_word(place & !(WORD - 1), libc::FUTEX_PRIVATE_FLAG.into());
     let errno = next::errno();
     let mut pages = ((begin | (PAGE - 1)).saturating_add(1)..=last).step_by(PAGE);
     let readable = can_read(begin) && pages.all(can_read);

@@ -127,48 +127,24 @@ pub(crate) unsafe extern "C-unwind" fn mtx_timedlock(
     }
 }
 
-/// As pthread_cond_timedwait(3), in the version since glibc 2.3.2. A library of Rust has one version script, which names no versions. So
-/// programs of before 2003 find this one too.
-///
-/// # Safety
-/// As pthread_cond_timedwait(3).
-pub(crate) unsafe extern "C-unwind" fn pthread_cond_timedwait(
-    condition: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-    limit: *const timespec,
-    _: Caller,
-) -> c_int {
-    // SAFETY: the arguments of the caller.
-    unsafe { next::pthread_cond_timedwait(condition, mutex, limit) }
+/// Functions that stay the C library's own, with their arguments.
+macro_rules! own {
+    ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
+        /// # Safety
+        /// As the C library's.
+        pub(crate) unsafe extern "C-unwind" fn $name($($argument: $type,)* _: Caller) -> c_int {
+            // SAFETY: the arguments of the caller.
+            unsafe { next::$name($($argument),*) }
+        }
+    )*};
 }
 
-/// As pthread_cond_clockwait(3).
-///
-/// # Safety
-/// As pthread_cond_clockwait(3).
-pub(crate) unsafe extern "C-unwind" fn pthread_cond_clockwait(
-    condition: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-    clock: clockid_t,
-    limit: *const timespec,
-    _: Caller,
-) -> c_int {
-    // SAFETY: the arguments of the caller.
-    unsafe { next::pthread_cond_clockwait(condition, mutex, clock, limit) }
-}
-
-/// As cnd_timedwait(3).
-///
-/// # Safety
-/// As cnd_timedwait(3).
-pub(crate) unsafe extern "C-unwind" fn cnd_timedwait(
-    condition: *mut c_void,
-    mutex: *mut c_void,
-    limit: *const timespec,
-    _: Caller,
-) -> c_int {
-    // SAFETY: the arguments of the caller.
-    unsafe { next::cnd_timedwait(condition, mutex, limit) }
+// The version of pthread_cond_timedwait(3) is that since glibc 2.3.2: a library of Rust has one version script, which names no versions. So
+// programs of before 2003 find this one too.
+own! {
+    pthread_cond_timedwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, limit: *const timespec);
+    pthread_cond_clockwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t, limit: *const timespec);
+    cnd_timedwait(condition: *mut c_void, mutex: *mut c_void, limit: *const timespec);
 }
 
 struct Semaphore {
@@ -265,16 +241,8 @@ const TURNS: u32 = 32;
 ///
 /// # Safety
 /// As syscall(2).
-pub(crate) unsafe extern "C-unwind" fn syscall(
-    number: c_long,
-    a: c_long,
-    b: c_long,
-    c: c_long,
-    d: c_long,
-    e: c_long,
-    f: c_long,
-    caller: Caller,
-) -> c_long {
+pub(crate) unsafe fn syscall(number: c_long, arguments: [c_long; 6], caller: Caller) -> c_long {
+    let [a, b, c, d, e, f] = arguments;
     let kept = |d: c_long| {
         // SAFETY: the arguments of the caller, or a limit of this library.
         unsafe { next::syscall(number, a, b, c, d, e, f) }
@@ -318,6 +286,14 @@ pub(crate) fn has_deadline(operation: c_long) -> bool {
     operation & OPERATION == WAIT_BITSET
 }
 
+/// The clock of its time limit.
+pub(crate) fn clock_of(operation: c_long) -> clockid_t {
+    match operation & c_long::from(libc::FUTEX_CLOCK_REALTIME) {
+        0 => libc::CLOCK_MONOTONIC,
+        _ => libc::CLOCK_REALTIME,
+    }
+}
+
 /// FUTEX_WAIT of a program.
 struct Wait {
     word: *const u32,
@@ -334,7 +310,7 @@ impl Wait {
         if limit_ns.is_none() && !self.limit.is_null() || !self.is_usable() || self.changed().is_some() {
             return block(own);
         }
-        let (began_ns, clock) = (now_ns(), self.clock());
+        let (began_ns, clock) = (now_ns(), clock_of(self.operation));
         let is_over = || self.has_deadline() && limit_ns.is_some_and(|limit_ns| now_of(clock) >= limit_ns);
         let length_ns = limit_ns.filter(|_| !self.has_deadline()).unwrap_or(i64::MAX);
         let waiter = Waiter { is_cancelled: false, ..Waiter::CANCELLED };
@@ -350,16 +326,10 @@ impl Wait {
         }
     }
 
-    /// Whether the kernel waits for this word: it compares it with a number that a word seldom has, and waits for no time.
+    /// Whether the kernel waits for this word.
     fn is_usable(&self) -> bool {
-        const SELDOM: c_long = 0x2d7a_91c3;
-        let (errno, no_time) = (next::errno(), timespec { tv_sec: 0, tv_nsec: 0 });
-        let operation = WAIT | self.operation & c_long::from(libc::FUTEX_PRIVATE_FLAG);
-        // SAFETY: reads a word, or reports that it cannot.
-        unsafe {
-            next::syscall(libc::SYS_futex, self.word as c_long, operation, SELDOM, &raw const no_time as _, 0, 0);
-        }
-        let usable = matches!(next::errno(), libc::EAGAIN | libc::ETIMEDOUT | libc::EINTR);
+        let errno = next::errno();
+        let usable = memory::is_word(self.word as usize, self.operation & c_long::from(libc::FUTEX_PRIVATE_FLAG));
         next::set_errno(errno);
         usable
     }
@@ -376,13 +346,6 @@ impl Wait {
 
     fn has_deadline(&self) -> bool {
         has_deadline(self.operation)
-    }
-
-    fn clock(&self) -> libc::clockid_t {
-        match self.operation & c_long::from(libc::FUTEX_CLOCK_REALTIME) {
-            0 => libc::CLOCK_MONOTONIC,
-            _ => libc::CLOCK_REALTIME,
-        }
     }
 }
 
@@ -421,8 +384,7 @@ mod tests {
             (bitset | realtime, true, libc::CLOCK_REALTIME),
             (bitset | realtime | private, true, libc::CLOCK_REALTIME),
         ] {
-            let call = Wait { word: std::ptr::null(), operation, expected: 0, limit: std::ptr::null() };
-            assert_eq!((call.has_deadline(), call.clock()), (has_limit_at, clock), "{operation}");
+            assert_eq!((has_deadline(operation), clock_of(operation)), (has_limit_at, clock), "{operation}");
             assert!(waits(operation));
         }
         assert!(!waits(libc::FUTEX_WAKE.into()) && !waits(c_long::from(libc::FUTEX_WAKE) | private));

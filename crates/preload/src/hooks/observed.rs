@@ -81,7 +81,7 @@ pub(crate) unsafe extern "C-unwind" fn syscall(
     caller: Caller,
 ) -> c_long {
     // SAFETY: the arguments of the caller.
-    let make = || unsafe { locks::syscall(number, a, b, c, d, e, f, caller) };
+    let make = || unsafe { locks::syscall(number, [a, b, c, d, e, f], caller) };
     let slept = |done: &c_long, _| if *done == 0 { How::Expired } else { How::Failed };
     match number {
         libc::SYS_futex if locks::waits(b) => {
@@ -153,13 +153,9 @@ fn until_some(time: *const timespec) -> Limit {
 
 /// `FUTEX_WAIT` takes a length, `FUTEX_WAIT_BITSET` a time.
 fn limit_of_futex(operation: c_long, time: *const timespec) -> Limit {
-    let clock = match operation & c_long::from(libc::FUTEX_CLOCK_REALTIME) {
-        0 => libc::CLOCK_MONOTONIC,
-        _ => libc::CLOCK_REALTIME,
-    };
     match time.is_null() {
         true => Limit::Endless,
-        false if locks::has_deadline(operation) => until(clock, time),
+        false if locks::has_deadline(operation) => until(locks::clock_of(operation), time),
         false => length(time),
     }
 }
