@@ -13,6 +13,7 @@ mod control;
 pub mod mechanism;
 mod memory;
 mod message;
+mod notices;
 mod peer;
 pub mod plan;
 mod queues;
@@ -47,7 +48,7 @@ static MECHANISMS: LazyLock<Vec<Mechanism>> = LazyLock::new(|| {
     all.extend(memory::shared());
     all.extend(queues::queues());
     all.extend(streams::all());
-    all.extend(queues::notices());
+    all.extend(notices::notices());
     all.push(memory::written());
     all
 });

@@ -12,6 +12,7 @@
 mod bench;
 pub mod methods;
 mod plan;
+mod stand;
 mod sweep;
 
 use punctual::Rate;

@@ -11,8 +11,9 @@ use punctual_record::experiment::sweep;
 use punctual_record::{Experiment, Quantity, Recorder, SeriesTally, Typed, Usage};
 
 use crate::datagrams::Receiver;
-use crate::families::pace::bench::{Counts, PaceBench};
+use crate::families::pace::bench::PaceBench;
 use crate::families::pace::plan::Plan;
+use crate::families::pace::stand::Counts;
 use crate::frame::schedule::{Amount, Schedule};
 use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Unavailable};
 
