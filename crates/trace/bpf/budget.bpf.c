@@ -296,13 +296,22 @@ int executed(u64 *context)
 SEC("tp_btf/signal_generate")
 int signalled(u64 *context)
 {
-    u32 signal = context[0];
+    u32 signal = context[0], result = context[4];
     struct task_struct *task = (void *)context[2], *current = bpf_get_current_task_btf();
-    if (signal < 19 || signal > 22 || !watched(task))
+    /* One that is ignored, or waits already, stops nothing. */
+    if (signal < FIRST_STOP || signal > LAST_STOP || result == 1 || result == 2 || !watched(task))
         return 0;
-    u32 process = task->tgid, sender = current->pid;
-    name_task(current);
-    bpf_map_update_elem(&stoppers, &process, &sender, 0);
+    u64 info = context[1];
+    s32 code = 0;
+    /* After its number and errno comes where a signal is from: positive is the kernel (sigaction(2)). */
+    if (info != SENT_BARELY && info != SENT_BY_KERNEL)
+        bpf_probe_read_kernel(&code, 4, (const void *)(info + 8));
+    u32 process = task->tgid;
+    struct stopper stopper = {.sender = current->pid, .signal = signal};
+    stopper.by_kernel = info == SENT_BY_KERNEL || code > 0;
+    if (!stopper.by_kernel)
+        name_task(current);
+    bpf_map_update_elem(&stoppers, &process, &stopper, 0);
     return 0;
 }
 

@@ -143,6 +143,7 @@ struct task_struct {
     unsigned int in_iowait : 1;
     unsigned int frozen : 1;
     unsigned int flags;
+    unsigned long jobctl;
     int pid;
     int tgid;
     struct task_struct *parent;
@@ -202,6 +203,11 @@ struct bpf_iter__task {
 #define STOPPED_STATE 0x4
 #define TRACED_STATE 0x8
 #define TASK_DEAD 0x80
+#define STOP_SIGNAL 0xffff /* in `jobctl` (include/linux/sched/jobctl.h) */
+#define FIRST_STOP 19      /* SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU */
+#define LAST_STOP 22
+#define SENT_BY_KERNEL 1 /* SEND_SIG_PRIV, in place of the pointer */
+#define SENT_BARELY 0    /* SEND_SIG_NOINFO */
 #define FROZEN_STATE 0x8000
 #define PF_KTHREAD 0x00200000
 #define TIMER_ABSTIME 1

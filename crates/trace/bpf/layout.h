@@ -14,6 +14,7 @@ enum call_kind { OTHER_CALL, DESCRIPTOR, FUTEX, SENDS, UNTIL };
 /* `key.how`. */
 enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KERNEL = 16 };
 
+#define STOP_OF_KERNEL (1 << 16) /* in `key.thing`: no process sent the signal */
 #define SLOTS 8 /* in sets of two */
 #define HISTORY 32
 #define RING 128
@@ -40,7 +41,7 @@ struct key {
     s16 call;  /* -1: between calls */
     u32 who;   /* a thread, interrupt or softirq */
     u32 stack; /* of `stacks` */
-    u64 thing; /* a futex's address, or the inode's number */
+    u64 thing; /* a futex's address, the inode's number, or the signal that stopped the thread */
     u32 device;
     u16 mode;  /* of the inode */
     u16 how;
@@ -98,6 +99,12 @@ struct alias {
     u32 tgid; /* 0: it is not watched */
     s32 nice;
     u32 policy, rt_priority;
+};
+
+/* The last signal that stops a process. */
+struct stopper {
+    u32 sender;
+    u16 signal, by_kernel;
 };
 
 /* Whom a CPU ran, and since when. */
@@ -221,7 +228,7 @@ HASH_MAP(aliases, 16384, struct alias, u32);
 HASH_MAP(roughs, 16384, u32, struct rough);
 HASH_MAP(interrupts, 256, u32, struct name);
 HASH_MAP(files, 4096, struct inode_key, struct inode_name);
-HASH_MAP(stoppers, 256, u32, u32);
+HASH_MAP(stoppers, 256, u32, struct stopper);
 HASH_MAP(deadlines, 16384, struct turns_key, struct deadlines);
 HASH_MAP(targets, 65536, u32, u32);
 

@@ -151,6 +151,25 @@ INLINE void name_task(struct task_struct *task)
     bpf_map_update_elem(&names, &tid, &name, BPF_NOEXIST);
 }
 
+/* Which signal stopped the thread, and whose it was. The number is that of the stop itself; a signal that was sent since is another. */
+APART int describe_stop(struct task_struct *task, struct thread *thread, struct key *key)
+{
+    if (!task || !thread || !key)
+        return 0;
+    u32 process = thread->tgid;
+    struct stopper *stopper = bpf_map_lookup_elem(&stoppers, &process);
+    key->thing = task->jobctl & STOP_SIGNAL;
+    if (!stopper || stopper->signal != key->thing)
+        return 0;
+    if (stopper->by_kernel) {
+        key->thing |= STOP_OF_KERNEL;
+    } else {
+        key->by = THREAD;
+        key->who = stopper->sender;
+    }
+    return 0;
+}
+
 /* What the thread waits for, from now on. */
 APART int describe(struct task_struct *task, struct thread *thread, u32 state)
 {
@@ -178,11 +197,7 @@ APART int describe(struct task_struct *task, struct thread *thread, u32 state)
     else if (kind == FUTEX)
         read_futex(&registers, &key);
     if (key.spent == STOPPED) {
-        u32 process = thread->tgid, *stopper = bpf_map_lookup_elem(&stoppers, &process);
-        if (stopper) {
-            key.by = THREAD;
-            key.who = *stopper;
-        }
+        describe_stop(task, thread, &key);
     } else if (key.spent == TRACED) {
         struct task_struct *tracer = task->parent;
         name_task(tracer);

@@ -223,6 +223,51 @@ pub struct Thing {
     /// A control group, by its path below the mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
+    /// The signal that stopped the thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
+}
+
+/// A signal that stopped a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stop {
+    /// Which one.
+    pub signal: StopSignal,
+    /// The kernel sent it: for its terminal, or a tracer.
+    #[serde(default)]
+    pub by_kernel: bool,
+}
+
+/// The signals that stop a process unless it handles them (signal(7)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum StopSignal {
+    /// SIGSTOP, which no process can handle.
+    #[serde(rename = "SIGSTOP")]
+    Stop,
+    /// SIGTSTP, that of Ctrl-Z.
+    #[serde(rename = "SIGTSTP")]
+    Tstp,
+    /// SIGTTIN: a job in the background read from its terminal.
+    #[serde(rename = "SIGTTIN")]
+    Ttin,
+    /// SIGTTOU: a job in the background wrote to its terminal, or set it.
+    #[serde(rename = "SIGTTOU")]
+    Ttou,
+}
+
+impl StopSignal {
+    /// Its name in signal(7).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "SIGSTOP",
+            Self::Tstp => "SIGTSTP",
+            Self::Ttin => "SIGTTIN",
+            Self::Ttou => "SIGTTOU",
+        }
+    }
 }
 
 impl Thing {
@@ -359,6 +404,9 @@ pub struct LossPlace {
     /// The system call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// The signal that stopped it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
 }
 
 /// The kinds of `culprits/losses.toml`.

@@ -261,7 +261,7 @@ pub enum Cause {
     RtThrottling,
     /// The thread was moved to another CPU.
     Migration,
-    /// The process was stopped (SIGSTOP, a tracer).
+    /// The process was stopped, by a signal or for a tracer.
     Stopped,
     /// Page faults.
     PageFault,

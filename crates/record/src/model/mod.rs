@@ -14,8 +14,8 @@ mod series;
 mod summary;
 
 pub use budget::{
-    Budget, BudgetCheck, BudgetSource, Counter, Loss, LossKind, LossPlace, Quota, Spent, Thing, ThreadBudget,
-    ThreadPolicy, TimePart, Turns, WatchCost, Who,
+    Budget, BudgetCheck, BudgetSource, Counter, Loss, LossKind, LossPlace, Quota, Spent, Stop, StopSignal, Thing,
+    ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
 };
 pub use causes::{
     Activity, CallCauses, Cause, CauseSource, CauseTime, Causes, ChainLink, CulpritPolicy, LatePart, LateWake, Program,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use condition::{code, flag, price, running, value};
 use punctual::conditions::Condition;
 
-use crate::model::{Cause, Code, Loss, LossKind, LossPlace, Price, Setting, ThreadPolicy};
+use crate::model::{Cause, Code, Loss, LossKind, LossPlace, Price, Setting, Stop, StopSignal, ThreadPolicy};
 
 mod condition;
 mod need;
@@ -176,8 +176,15 @@ pub fn of_loss(loss: &Loss, threads: &LossThreads) -> Option<LossRemedy> {
         LossKind::Collector => say("less garbage, or a collector that runs beside the program"),
         LossKind::OwnWork => say("less work in a turn, or more threads for it"),
         LossKind::Tracer => say("detach the tracer"),
-        LossKind::Stopped
-        | LossKind::Frozen
+        // Only a job in the background is stopped by its own terminal.
+        LossKind::Stopped => match loss.place.stop? {
+            Stop { signal: StopSignal::Ttin, by_kernel: true } => {
+                say("bring it to the foreground (fg), or give it another input (< /dev/null)")
+            }
+            Stop { signal: StopSignal::Ttou, by_kernel: true } => say("bring it to the foreground (fg)"),
+            _ => None,
+        },
+        LossKind::Frozen
         | LossKind::Supervisor
         | LossKind::Condition
         | LossKind::Pipe

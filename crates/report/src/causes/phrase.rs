@@ -56,7 +56,7 @@ impl Why<'_> {
             Cause::Quota => "cgroup quota".to_owned(),
             Cause::RtThrottling => "real-time throttling or the fair server".to_owned(),
             Cause::Migration => "migration to another CPU".to_owned(),
-            Cause::Stopped => "stopped by SIGSTOP or a tracer".to_owned(),
+            Cause::Stopped => "stopped by a signal or a tracer".to_owned(),
             Cause::PageFault => "page faults".to_owned(),
             Cause::Signal => "signal delivery".to_owned(),
             Cause::Preempted => or(&|thread| format!("preempted by {thread}"), "preempted on the way back"),
@@ -83,7 +83,7 @@ impl Why<'_> {
             ),
             Cause::OtherThread => format!("passes while {} runs", who("another thread")),
             Cause::NotPreempted => format!("passes while {} is not preempted", who("a lower priority")),
-            Cause::Stopped => "passes while it is stopped (SIGSTOP or a tracer)".to_owned(),
+            Cause::Stopped => "passes while a signal or a tracer stops it".to_owned(),
             Cause::Preempted => format!("passes while {} preempts it", who("another thread")),
             _ => format!("is {}", self.label()),
         }
@@ -210,7 +210,7 @@ pub(super) fn remedy(why: &Why<'_>, place: Place<'_>) -> Option<Remedy> {
         Cause::Migration => {
             Remedy::new("sched_setaffinity, one CPU", "sched_setaffinity(0, sizeof set, &set);\ntaskset -c CPU PROGRAM")
         }
-        Cause::Stopped => Remedy::new("no SIGSTOP, no tracer", ""),
+        Cause::Stopped => Remedy::new("no signal that stops it, no tracer", ""),
         Cause::PageFault => {
             let memory = remedy::Remedy::for_value(&Value::LockMemory(true));
             Remedy::of_lines("mlockall", [memory.code.c, Some(memory.flag.command())])

@@ -4,8 +4,8 @@ use crate::common::run;
 use crate::forms::{shown, written};
 use insta::assert_snapshot;
 use punctual_record::{
-    Budget, BudgetCheck, Causes, Counter, Loss, LossKind, LossPlace, Program, Quota, Run, Spent, Thing, ThreadBudget,
-    ThreadPolicy, TimePart, Turns, WatchCost, Who,
+    Budget, BudgetCheck, Causes, Counter, Loss, LossKind, LossPlace, Program, Quota, Run, Spent, Stop, StopSignal,
+    Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
 };
 use punctual_report::export::{Html, Markdown, text};
 use punctual_report::{Document, Style, Verdict};
@@ -283,6 +283,31 @@ fn disagreements_and_what_was_not_kept_are_said_and_agreement_is_not() {
     assert!(text.contains("Time on a CPU is 600 ms here and 1.00 s by the kernel's counter."), "{text}");
     assert!(text.contains("2 stretches of time have few details"), "{text}");
     assert!(text.contains("Watching took 21.4 ms, 0.7 % of a CPU: 120 000 events at 178 ns."), "{text}");
+}
+
+#[test]
+fn a_stop_names_the_signal_that_it_was_and_no_other() {
+    let stopped = |culprit: Option<&str>, signal, by_kernel| {
+        let stop = Some(Stop { signal, by_kernel });
+        of(LossKind::Stopped, LossPlace { culprit: culprit.map(str::to_owned), stop, ..LossPlace::default() })
+    };
+    assert_snapshot!(
+        [
+            stopped(Some("kill"), StopSignal::Stop, false),
+            stopped(Some("emacs"), StopSignal::Tstp, false),
+            stopped(None, StopSignal::Stop, false),
+            stopped(None, StopSignal::Stop, true),
+            stopped(None, StopSignal::Tstp, true),
+            stopped(None, StopSignal::Ttin, true),
+            stopped(None, StopSignal::Ttou, true),
+            stopped(None, StopSignal::Ttin, false),
+        ]
+        .join("\n")
+    );
+    let unknown = of(LossKind::Stopped, culprit("kill"));
+    assert!(unknown.ends_with("90 times: kill sent the signal."), "{unknown}");
+    let own = of(LossKind::Stopped, culprit("server"));
+    assert!(!own.contains("sent") && !own.contains("SIG"), "the kernel's signal looks like one of the reader: {own}");
 }
 
 #[test]

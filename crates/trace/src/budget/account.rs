@@ -276,6 +276,7 @@ impl<'a> Found<'a> {
                 thing.cgroup = self.groups.limits.real_time(info.name.pid).map(str::to_owned);
             }
             Spent::ThrottledByQuota => thing.cgroup = self.groups.limiting(info.name.pid).map(str::to_owned),
+            Spent::Stopped => thing.stop = key.stop(),
             Spent::Frozen => thing.cgroup = self.groups.path(info.name.pid, FREEZER).map(str::to_owned),
             Spent::Reclaim | Spent::FaultSwap => {
                 thing.cgroup = self.groups.limits.memory(info.name.pid).map(str::to_owned);

@@ -1,5 +1,7 @@
 //! What the maps of the programs in the kernel hold: the layouts of `bpf/layout.h`, read from bytes.
 
+use punctual_record::{Stop, StopSignal};
+
 /// A stretch of a thread, but for its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
@@ -50,6 +52,9 @@ pub(super) mod how {
     pub(in super::super) const OWNED: u16 = 8;
     pub(in super::super) const IN_KERNEL: u16 = 16;
 }
+
+/// In [`Key::thing`] of a stop: no process sent its signal.
+const STOP_OF_KERNEL: u64 = 1 << 16;
 
 pub(super) const KEY: usize = 32;
 pub(super) const SUM: usize = 24;
@@ -124,6 +129,18 @@ impl Key {
             mode: bytes.half(),
             how: bytes.half(),
         }
+    }
+
+    /// The signal of a stop.
+    pub(super) fn stop(&self) -> Option<Stop> {
+        let signal = match self.thing & !STOP_OF_KERNEL {
+            19 => StopSignal::Stop,
+            20 => StopSignal::Tstp,
+            21 => StopSignal::Ttin,
+            22 => StopSignal::Ttou,
+            _ => return None,
+        };
+        (self.spent == spent::STOPPED).then_some(Stop { signal, by_kernel: self.thing & STOP_OF_KERNEL != 0 })
     }
 
     /// Whether the inode's mode is of this type (inode(7)).

@@ -9,7 +9,7 @@ use std::sync::{Mutex, mpsc};
 use std::thread::sleep;
 use std::time::Duration;
 
-use punctual_record::{Spent, ThreadPolicy};
+use punctual_record::{Spent, Stop, StopSignal, ThreadPolicy};
 
 use crate::{assert_whole, ns, spent, took, watched};
 
@@ -211,4 +211,26 @@ fn a_stop_is_known_with_its_sender() {
     let part = spent(child, Spent::Stopped)[0];
     assert!(part.ns >= 50 * MS, "{stopped} {child:?}");
     assert_eq!(part.who.as_ref().unwrap().thread, "stops");
+    assert_eq!(part.thing.stop, Some(Stop { signal: StopSignal::Stop, by_kernel: false }));
+}
+
+#[test]
+fn a_job_that_reads_its_terminal_in_the_background_is_stopped_by_the_kernel() {
+    if Command::new("script").arg("--version").output().is_err() {
+        return punctual_testing::skip("script(1) is not installed: it opens a terminal");
+    }
+    let script = "bash -c 'set -m; cat & sleep 0.2; kill -KILL %1; wait'";
+    let Some((_, budget)) = watched("starts", || {
+        let mut job = Command::new("script");
+        job.args(["-qec", script, "/dev/null"]).stdin(Stdio::null()).stdout(Stdio::null());
+        job.status().unwrap();
+    }) else {
+        return;
+    };
+    let cat = budget.threads.iter().find(|thread| thread.thread == "cat").unwrap_or_else(|| panic!("{budget:?}"));
+    assert_whole(cat);
+    let part = spent(cat, Spent::Stopped)[0];
+    assert!(part.ns >= 50 * MS, "{cat:?}");
+    assert_eq!(part.thing.stop, Some(Stop { signal: StopSignal::Ttin, by_kernel: true }));
+    assert_eq!(part.who, None, "no process sent it");
 }

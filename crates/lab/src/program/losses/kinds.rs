@@ -146,7 +146,9 @@ impl<'a> Facts<'a> {
             Spent::ThrottledByQuota => self.quota(part),
             Spent::ThrottledRealTime => Sort::kept(LossKind::RtLimit, of_cgroup()),
             Spent::ThrottledDeadline => Sort::kept(LossKind::DeadlineBudget, nowhere()),
-            Spent::Stopped => Sort::by(LossKind::Stopped, culprit()),
+            Spent::Stopped => {
+                Sort::kept(LossKind::Stopped, LossPlace { culprit: culprit(), stop: part.thing.stop, ..nowhere() })
+            }
             Spent::Traced => Sort::by(LossKind::Tracer, culprit()),
             Spent::Frozen => Sort::kept(LossKind::Frozen, LossPlace { culprit: culprit(), ..of_cgroup() }),
             Spent::SleptLonger => slept_longer(part)?,

@@ -1,6 +1,6 @@
 //! The first sentence: the largest loss that is not the program's own choice, with its size and its place.
 
-use punctual_record::{Budget, Loss, LossKind, Spent, ThreadBudget, ThreadPolicy, TimePart};
+use punctual_record::{Budget, Loss, LossKind, Spent, Stop, StopSignal, ThreadBudget, ThreadPolicy, TimePart};
 
 use crate::document::{Block, Item, Section};
 use crate::format::{spoken, unbroken, units};
@@ -143,7 +143,7 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         LossKind::RtLimit => Clause::Cause(format!("the real-time limit{limited} stopped it")),
         LossKind::DeadlineBudget => Clause::Cause("its SCHED_DEADLINE runtime was used up".to_owned()),
         LossKind::Host => Clause::Cause("the host did not run its virtual CPU".to_owned()),
-        LossKind::Stopped => did("was stopped for", String::new(), by("sent SIGSTOP")),
+        LossKind::Stopped => did("was stopped for", String::new(), stopper(&culprit, loss)),
         LossKind::Frozen => did("was frozen for", limited, by("froze it")),
         LossKind::HogThread => {
             did("waited", on_which(if one { ", a thread of its own" } else { ", threads of its own" }), None)
@@ -235,6 +235,24 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         LossKind::Input => did("waited for input for", String::new(), None),
         LossKind::OnTime => did("is on time, and lost", String::new(), None),
     }
+}
+
+/// Who sent the signal of a stop, or why the kernel did.
+fn stopper(sender: &Option<String>, loss: &Loss) -> Option<String> {
+    let Some(Stop { signal, by_kernel }) = loss.place.stop else {
+        // Records without the signal name the reader of a terminal as the sender of the kernel's own signal.
+        let other = sender.as_ref().filter(|_| loss.place.culprit.as_ref() != Some(&loss.subject));
+        return other.map(|sender| format!("{sender} sent the signal"));
+    };
+    let text = signal.name();
+    Some(match (sender, signal) {
+        (Some(sender), _) => format!("{sender} sent {text}"),
+        (None, _) if !by_kernel => format!("the signal was {text}"),
+        (None, StopSignal::Stop) => format!("the kernel sent {text}"),
+        (None, StopSignal::Tstp) => format!("its terminal sent {text}, as Ctrl-Z does"),
+        (None, StopSignal::Ttin) => format!("its job read from the terminal in the background ({text})"),
+        (None, StopSignal::Ttou) => format!("its job wrote to the terminal, or set it, in the background ({text})"),
+    })
 }
 
 /// Who had the CPU meanwhile, and whether that is one alone: it had it for at least half of the time.

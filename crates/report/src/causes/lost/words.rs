@@ -86,6 +86,7 @@ pub(super) fn what(part: &TimePart) -> Option<String> {
         meanwhile.map(str::to_owned),
         call.filter(|_| who.is_none()).map(name),
         place.map(|path| end_of(path, CELL)),
+        thing.stop.map(|stop| stop.signal.name().to_owned()),
     ];
     let texts: Vec<String> = texts.into_iter().flatten().collect();
     (!texts.is_empty()).then(|| texts.join(", "))

@@ -80,6 +80,10 @@ fn limits_of_real_time_policies_are_no_quota() {
 fn stops_freezes_and_tracers_are_told_apart() {
     let stopped = first(vec![by(stranger("stopper"), part(Spent::Stopped, 900, 20))]);
     assert_eq!((stopped.kind, stopped.place.culprit.as_deref()), (LossKind::Stopped, Some("stopper")));
+    assert_eq!(stopped.place.stop, None, "which signal it was is not known");
+    let ttin = Some(Stop { signal: StopSignal::Ttin, by_kernel: true });
+    let read = first(vec![at(Thing { stop: ttin, ..Thing::default() }, part(Spent::Stopped, 900, 1))]);
+    assert_eq!((read.kind, read.place.stop, read.place.culprit), (LossKind::Stopped, ttin, None));
     let frozen = first(vec![at(cgroup("/box"), part(Spent::Frozen, 900, 20))]);
     assert_eq!((frozen.kind, frozen.place.cgroup.as_deref()), (LossKind::Frozen, Some("/box")));
     assert_eq!(frozen.place.culprit, None);

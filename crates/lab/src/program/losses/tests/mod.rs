@@ -1,7 +1,9 @@
 //! Budgets that a kind of loss must come from, and others, nearly the same, that it must not come from.
 
 use proptest::prelude::*;
-use punctual_record::{Budget, Loss, LossKind, Quota, Spent, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, Who};
+use punctual_record::{
+    Budget, Loss, LossKind, Quota, Spent, Stop, StopSignal, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, Who,
+};
 
 use super::losses;
 
