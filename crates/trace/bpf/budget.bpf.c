@@ -4,6 +4,7 @@
  *
  * The layouts of layout.h are those of src/budget/raw.rs. */
 #include "interrupts.h"
+#include "locks.h"
 #include "threads.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

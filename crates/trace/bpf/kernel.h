@@ -71,9 +71,42 @@ struct sched_dl_entity {
     unsigned int dl_yielded : 1;
 };
 
+struct list_head {
+    struct list_head *next;
+};
+
+struct file_lock_context {
+    struct list_head flc_posix;
+};
+
+/* Until Linux 6.8. */
+struct file_lock {
+    struct list_head fl_list;
+    void *fl_owner;
+    unsigned char fl_type;
+    unsigned int fl_pid;
+    struct file *fl_file;
+    s64 fl_start, fl_end;
+};
+
+struct file_lock_core {
+    struct list_head flc_list;
+    void *flc_owner;
+    unsigned char flc_type;
+    int flc_pid;
+    struct file *flc_file;
+};
+
+/* Since Linux 6.9. */
+struct file_lock___core {
+    struct file_lock_core c;
+    s64 fl_start, fl_end;
+};
+
 struct inode {
     u16 i_mode;
     unsigned long i_ino;
+    struct file_lock_context *i_flctx;
     struct super_block *i_sb;
 };
 
@@ -211,6 +244,9 @@ struct bpf_iter__task {
 #define FROZEN_STATE 0x8000
 #define PF_KTHREAD 0x00200000
 #define TIMER_ABSTIME 1
+#define EAGAIN 11
+#define WRITE_LOCK 1
+#define UNLOCK 2
 #define FIFO 1
 #define ROUND_ROBIN 2
 #define BY_DEADLINE 6

@@ -10,9 +10,9 @@ enum spent { RUNNING, INTERRUPTED, READY, QUOTA, REAL_TIME, DEADLINE, STOPPED, T
 /* What `key.who` numbers. */
 enum by { NOBODY, THREAD, INTERRUPT, SOFTIRQ, TIMER };
 /* What a system call waits for, by its number: filled by the loader, since numbers differ between architectures. */
-enum call_kind { OTHER_CALL, DESCRIPTOR, FUTEX, SENDS, UNTIL };
+enum call_kind { OTHER_CALL, DESCRIPTOR, FUTEX, SENDS, UNTIL, SLEEPS };
 /* `key.how`. */
-enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KERNEL = 16 };
+enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KERNEL = 16, RETRIES = 32 };
 
 #define STOP_OF_KERNEL (1 << 16) /* in `key.thing`: no process sent the signal */
 #define SLOTS 8 /* in sets of two */
@@ -86,6 +86,9 @@ struct thread {
     u32 own_nice, own_as;
     u32 evicted; /* slots that made room for another key */
     struct key wait; /* of the wait that goes on */
+    struct key refused; /* a sleep before the next try for the lock of a file that another process has */
+    u64 retried; /* the file for which it slept last */
+    u64 is_refused; /* since its last sleep, and did not get it since */
     struct slot running;
     struct slot slots[SLOTS];
     struct rough rough;

@@ -174,7 +174,12 @@ INLINE void end_blocked(struct thread *thread, u64 now)
         /* A wait at a futex that timed out was for the same lock or signal as those that did not. */
         if (!wait->mode)
             sleep.thing = wait->thing;
-        add(thread, &sleep, since, asked);
+        if (wait->how & RETRIES) {
+            thread->refused.call = wait->call;
+            add(thread, &thread->refused, since, asked);
+        } else {
+            add(thread, &sleep, since, asked);
+        }
         sleep.thing = 0;
         sleep.spent = wait->spent == FROZEN ? FROZEN : SLEPT_LONGER;
         add(thread, &sleep, asked, now);

@@ -170,6 +170,16 @@ APART int describe_stop(struct task_struct *task, struct thread *thread, struct 
     return 0;
 }
 
+/* Whether a sleep that begins is one between two tries for the lock of a file: the last one was refused, and so was one before the sleep
+ * before. A single try, and then a sleep, may be for something else. */
+INLINE u16 retries(struct thread *thread)
+{
+    u64 before = thread->retried;
+    thread->retried = thread->is_refused ? thread->refused.thing : 0;
+    thread->is_refused = 0;
+    return thread->retried && thread->retried == before ? RETRIES : 0;
+}
+
 /* What the thread waits for, from now on. */
 APART int describe(struct task_struct *task, struct thread *thread, u32 state)
 {
@@ -196,6 +206,8 @@ APART int describe(struct task_struct *task, struct thread *thread, u32 state)
         read_file(task, registers.arguments[0], &key, &thread->wait);
     else if (kind == FUTEX)
         read_futex(&registers, &key);
+    else if (kind == SLEEPS || (kind == UNTIL && !(registers.arguments[1] & TIMER_ABSTIME)))
+        key.how |= retries(thread);
     if (key.spent == STOPPED) {
         describe_stop(task, thread, &key);
     } else if (key.spent == TRACED) {

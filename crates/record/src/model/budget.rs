@@ -131,6 +131,8 @@ pub enum Spent {
     Disk,
     /// It waited at a futex whose word has an owner.
     Lock,
+    /// It waited for the lock of a file (fcntl(2), flock(2)), or slept between its tries for one.
+    FileLock,
     /// It waited at another futex: a condition variable, a semaphore, a barrier.
     Condition,
     /// It waited for a pipe.
@@ -407,6 +409,9 @@ pub struct LossPlace {
     /// The signal that stopped it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
+    /// The lock is one of `file`, and no word of memory.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub file_lock: bool,
 }
 
 /// The kinds of `culprits/losses.toml`.

@@ -286,6 +286,27 @@ fn disagreements_and_what_was_not_kept_are_said_and_agreement_is_not() {
 }
 
 #[test]
+fn the_lock_of_a_file_is_named_and_sleeps_between_tries_are_said() {
+    let lock = |call: &str, holder: Option<&str>, file: Option<&str>| {
+        let (holder, file) = (holder.map(str::to_owned), file.map(str::to_owned));
+        let place = LossPlace { file_lock: true, call: Some(call.into()), holder, file, ..LossPlace::default() };
+        let wait = by("writer", 9, part(Spent::FileLock, 2000, 90));
+        said(Loss { place, ..loss(LossKind::Lock, 2000, 90) }, vec![wait, part(Spent::Unknown, 1000, 1)])
+    };
+    assert_snapshot!(
+        [
+            lock("fcntl", Some("writer"), Some("/srv/orders.db")),
+            lock("flock", None, None),
+            lock("clock_nanosleep", Some("writer"), Some("/srv/orders.db")),
+            lock("nanosleep", None, Some("/srv/orders.db")),
+        ]
+        .join("\n")
+    );
+    let waited = lock("fcntl", Some("writer"), Some("/srv/orders.db"));
+    assert!(!waited.contains("disk") && !waited.contains("tries"), "{waited}");
+}
+
+#[test]
 fn a_stop_names_the_signal_that_it_was_and_no_other() {
     let stopped = |culprit: Option<&str>, signal, by_kernel| {
         let stop = Some(Stop { signal, by_kernel });

@@ -11,7 +11,7 @@ use punctual_record::{
 use super::groups::{FREEZER, Groups, cpu_group};
 use super::kernel::Programs;
 use super::kind::kind;
-use super::raw::{self, By, Deadlines, Info, Key, Name, Sum};
+use super::raw::{self, By, Deadlines, Info, Key, Name, Sum, how};
 use super::sampled::{self, Place};
 use crate::names;
 
@@ -301,8 +301,21 @@ impl<'a> Found<'a> {
                     self.interrupts.get(&key.who).map_or_else(|| "interrupt".to_owned(), |name| name.name.clone());
                 Some(Who { thread: name, ..Who::default() })
             }
+            // The lock says the number of the process that has it, and not its name.
+            By::Thread if key.how & how::RETRIES != 0 => self.process_named(info, key.who),
             By::Thread => Some(self.thread_named(info, key.who)),
         }
+    }
+
+    /// A process of which the programs may have no name: one that still runs, or was watched.
+    fn process_named(&self, info: &Info, pid: u32) -> Option<Who> {
+        let who = self.thread_named(info, pid);
+        if who.tid == pid {
+            return Some(who);
+        }
+        let (name, _) = names::thread(pid.cast_signed())?;
+        let (thread, process) = (name.to_string(), name.to_string());
+        Some(Who { thread, tid: pid, process, pid, ..Who::default() })
     }
 
     fn thread_named(&self, info: &Info, tid: u32) -> Who {

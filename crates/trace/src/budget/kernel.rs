@@ -20,7 +20,7 @@ use crate::{Error, Result, Target, names, tap};
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/budget.bpf.o");
 
 /// The programs and their tracepoints.
-const TRACEPOINTS: [(&str, &str); 14] = [
+const TRACEPOINTS: [(&str, &str); 15] = [
     ("switched", "sched_switch"),
     ("waking", "sched_waking"),
     ("migrated", "sched_migrate_task"),
@@ -28,6 +28,7 @@ const TRACEPOINTS: [(&str, &str); 14] = [
     ("executed", "sched_process_exec"),
     ("exited", "sched_process_exit"),
     ("signalled", "signal_generate"),
+    ("lock_asked_for", "posix_lock_inode"),
     ("timer_started", "hrtimer_start"),
     ("timer_expires", "hrtimer_expire_entry"),
     ("timer_expired", "hrtimer_expire_exit"),
@@ -312,7 +313,7 @@ fn program_refused(what: &str, error: &ProgramError) -> Error {
 /// `enum call_kind` of the programs, by the numbers of this architecture.
 fn calls() -> [u8; 512] {
     let mut calls = [0; 512];
-    let kinds = [(&DESCRIPTORS[..], 1), (&["futex"], 2), (&SENDS, 3), (&["clock_nanosleep"], 4)];
+    let kinds = [(&DESCRIPTORS[..], 1), (&["futex"], 2), (&SENDS, 3), (&["clock_nanosleep"], 4), (&["nanosleep"], 5)];
     for (names, kind) in kinds {
         for number in names.iter().filter_map(|name| number_of(name)) {
             if let Some(slot) = usize::try_from(number).ok().and_then(|number| calls.get_mut(number)) {

@@ -62,6 +62,7 @@ pub(super) fn kind(key: &Key, call: Option<&str>, functions: &[String]) -> Spent
         spent::STOPPED => Spent::Stopped,
         spent::TRACED => Spent::Traced,
         spent::FROZEN => Spent::Frozen,
+        spent::ASLEEP if key.how & how::RETRIES != 0 => Spent::FileLock,
         spent::ASLEEP => Spent::Asleep,
         spent::SLEPT_LONGER => Spent::SleptLonger,
         spent::BLOCKED => blocked(key, call, functions),
@@ -134,7 +135,7 @@ fn in_call(key: &Key, call: &str, semaphore: bool) -> Spent {
     match call {
         "futex" | "futex_waitv" if key.how & how::OWNED != 0 => Spent::Lock,
         "futex" | "futex_waitv" => Spent::Condition,
-        "flock" | "fcntl" => Spent::Lock,
+        "flock" | "fcntl" => Spent::FileLock,
         "wait4" | "waitid" => Spent::Child,
         call if SYNCS.contains(&call) => Spent::Disk,
         call if POLLS.contains(&call) => Spent::Poll,
@@ -175,9 +176,19 @@ mod tests {
             (how::UNINTERRUPTIBLE, 0, Some("munmap"), &["vm_munmap"], Spent::MmapLock),
             (how::OUTSIDE_CALL, 0, None, &["try_to_free_mem_cgroup_pages", "exc_page_fault"], Spent::Reclaim),
             (0, REGULAR, Some("write"), &["try_to_free_buffers"], Spent::OtherFile),
-            (0, REGULAR, Some("fcntl"), &[], Spent::Lock),
+            (0, REGULAR, Some("fcntl"), &[], Spent::FileLock),
+            (0, REGULAR, Some("flock"), &[], Spent::FileLock),
         ] {
             assert_eq!(super::kind(&key(how, format), call, &names(functions)), kind, "{call:?} {functions:?}");
         }
+    }
+
+    #[test]
+    fn a_sleep_is_for_a_file_only_between_refused_tries() {
+        let slept = |how| {
+            let key = Key { spent: spent::ASLEEP, by: By::Nobody, ..key(how, REGULAR) };
+            super::kind(&key, Some("clock_nanosleep"), &[])
+        };
+        assert_eq!((slept(how::RETRIES), slept(0)), (Spent::FileLock, Spent::Asleep));
     }
 }

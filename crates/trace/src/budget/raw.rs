@@ -51,6 +51,7 @@ pub(super) mod how {
     pub(in super::super) const OUTSIDE_CALL: u16 = 4;
     pub(in super::super) const OWNED: u16 = 8;
     pub(in super::super) const IN_KERNEL: u16 = 16;
+    pub(in super::super) const RETRIES: u16 = 32;
 }
 
 /// In [`Key::thing`] of a stop: no process sent its signal.

@@ -3,6 +3,7 @@
 mod ailments;
 mod limits;
 mod load;
+mod locks;
 mod sums;
 
 use std::time::{Duration, Instant};

@@ -49,7 +49,8 @@ pub(super) fn found(thread: &ThreadBudget, budget: &Budget) -> Vec<Found> {
     let mut all: Vec<Found> = Vec::new();
     for part in thread.parts.iter().filter(|part| part.ns > 0) {
         let Some(Sort { kind, place, may_be_idle }) = facts.sort(part) else { continue };
-        let same = |one: &&mut Found| one.kind == kind && one.place.lock == place.lock;
+        let lock = |place: &LossPlace| (place.lock.clone(), place.file.clone().filter(|_| place.file_lock));
+        let same = |one: &&mut Found| one.kind == kind && lock(&one.place) == lock(&place);
         if let Some(one) = all.iter_mut().find(same) {
             one.ns = one.ns.saturating_add(part.ns);
             one.times = one.times.saturating_add(part.times);
@@ -171,9 +172,13 @@ impl<'a> Facts<'a> {
             Spent::Running if self.copies && runs_in(part, &FORKS) => Sort::by(LossKind::FaultCopy, None),
             Spent::Running if self.allocates && runs_in(part, &MAPS) => Sort::kept(LossKind::Allocator, nowhere()),
             Spent::Running if self.own_work => Sort::kept(LossKind::OwnWork, nowhere()),
-            Spent::Lock | Spent::Condition | Spent::Pipe | Spent::Socket | Spent::Child | Spent::Blocked => {
-                waits::sort(part, self.thread, self.meets(part))?
-            }
+            Spent::Lock
+            | Spent::FileLock
+            | Spent::Condition
+            | Spent::Pipe
+            | Spent::Socket
+            | Spent::Child
+            | Spent::Blocked => waits::sort(part, self.thread, self.meets(part))?,
             _ => return None,
         })
     }

@@ -27,7 +27,7 @@ const RECHECKS: u64 = 4;
 pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, meets: bool) -> Option<Sort> {
     let who = part.who.as_ref().filter(|who| who.tid != 0);
     match part.spent {
-        Spent::Lock => Some(lock(part, who)),
+        Spent::Lock | Spent::FileLock => Some(lock(part, who)),
         Spent::Condition => condition(part, who?, thread, meets),
         Spent::Pipe => {
             let peer = Some(who?.thread.clone());
@@ -97,6 +97,8 @@ fn lock(part: &TimePart, holder: Option<&Who>) -> Sort {
         lock: part.thing.futex.map(address),
         file: part.thing.file.clone(),
         holder: holder.map(|who| who.thread.clone()),
+        file_lock: part.spent == Spent::FileLock,
+        call: part.call.clone().filter(|_| part.spent == Spent::FileLock),
         ..LossPlace::default()
     };
     let Some(did) = holder.and_then(|who| who.meanwhile.as_deref()) else {
@@ -104,6 +106,8 @@ fn lock(part: &TimePart, holder: Option<&Who>) -> Sort {
     };
     match did.spent {
         Spent::Ready => place.culprit = did.who.as_ref().map(|who| who.thread.clone()),
+        // The file is that of the lock.
+        Spent::Disk if place.file_lock => {}
         Spent::Disk => place.file = did.thing.file.clone().or(place.file),
         _ => {
             if let Some(root) = root(did) {
@@ -128,7 +132,7 @@ fn root(did: &TimePart) -> Option<&Who> {
 }
 
 const fn waits_for_somebody(spent: Spent) -> bool {
-    matches!(spent, Spent::Lock | Spent::Condition | Spent::Pipe | Spent::Socket | Spent::Child)
+    matches!(spent, Spent::Lock | Spent::FileLock | Spent::Condition | Spent::Pipe | Spent::Socket | Spent::Child)
 }
 
 /// A wait for a signal is a loss only where the other thread was busy with it meanwhile: a thread without work waits too.
@@ -170,6 +174,7 @@ fn condition(part: &TimePart, who: &Who, thread: &ThreadBudget, meets: bool) -> 
             | Spent::Reclaim
             | Spent::MmapLock
             | Spent::Lock
+            | Spent::FileLock
     );
     if !busy {
         return None;

@@ -13,6 +13,8 @@ use super::words::{did, end_of};
 const BEHIND: f64 = 0.01;
 /// A thread that sleeps for this share of the run mostly sleeps.
 const ASLEEP: f64 = 0.5;
+/// Calls that sleep for a time.
+const SLEEPS: [&str; 2] = ["clock_nanosleep", "nanosleep"];
 /// Most letters of a path in a sentence.
 const PATH: usize = 40;
 /// Most losses in full.
@@ -175,6 +177,10 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
             let call = call.map(|call| format!("{call}{of_file}"));
             did("waited", " for the disk".to_owned(), call)
         }
+        LossKind::Lock | LossKind::Chain if place.file_lock => {
+            let of = file.map_or_else(|| "a lock of a file".to_owned(), |file| format!("the lock of {file}"));
+            did("waited", format!(" for {of}"), tries(loss).or_else(|| holder(loss, thread)))
+        }
         LossKind::Lock | LossKind::Chain => did("waited", " for a lock".to_owned(), holder(loss, thread)),
         LossKind::Condition => {
             did("waited", " for a signal of another thread".to_owned(), meanwhile(&culprit, loss, thread))
@@ -275,6 +281,13 @@ fn own_policy(thread: &ThreadBudget) -> Option<String> {
     Some(format!("its own nice value is {nice}"))
 }
 
+/// `it slept between its tries, while writer-2 had it`; nothing where the kernel made it wait.
+fn tries(loss: &Loss) -> Option<String> {
+    loss.place.call.as_deref().filter(|call| SLEEPS.contains(call))?;
+    let holder = loss.place.holder.as_deref().map(|holder| format!(", while {} had it", name(holder)));
+    Some(format!("it slept between its tries{}", holder.unwrap_or_default()))
+}
+
 /// `its holder, holder-2, slept meanwhile`.
 fn holder(loss: &Loss, thread: Option<&ThreadBudget>) -> Option<String> {
     let place = &loss.place;
@@ -283,7 +296,9 @@ fn holder(loss: &Loss, thread: Option<&ThreadBudget>) -> Option<String> {
     Some(match (loss.kind, culprit, file) {
         (LossKind::Chain, Some(root), _) => format!("its holder, {holder}, waited for {}", name(root)),
         (_, Some(other), _) => format!("its holder, {holder}, waited for its CPU, on which {} ran", name(other)),
-        (_, _, Some(file)) => format!("its holder, {holder}, waited for the disk ({})", end_of(file, PATH)),
+        (_, _, Some(file)) if !place.file_lock => {
+            format!("its holder, {holder}, waited for the disk ({})", end_of(file, PATH))
+        }
         _ => match longest(loss, thread, place.holder.as_deref()) {
             Some(what) => format!("its holder, {holder}, {what} meanwhile"),
             None => format!("its holder is {holder}"),
@@ -304,7 +319,7 @@ fn meanwhile(who: &Option<String>, loss: &Loss, thread: Option<&ThreadBudget>) -
 /// What that thread did in the longest of the waits for it.
 fn longest(loss: &Loss, thread: Option<&ThreadBudget>, who: Option<&str>) -> Option<&'static str> {
     let is_it = |part: &&TimePart| {
-        matches!(part.spent, Spent::Lock | Spent::Condition | Spent::Pipe | Spent::Socket)
+        matches!(part.spent, Spent::Lock | Spent::FileLock | Spent::Condition | Spent::Pipe | Spent::Socket)
             && super::words::belongs(part.spent, loss.kind)
             && part.who.as_ref().map(|other| other.thread.as_str()) == who
     };

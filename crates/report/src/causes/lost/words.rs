@@ -38,6 +38,7 @@ pub(super) const fn label(spent: Spent) -> &'static str {
         Spent::SleptLonger => "asleep longer than asked",
         Spent::Disk => "waiting for a disk",
         Spent::Lock => "waiting for a lock",
+        Spent::FileLock => "waiting for a file's lock",
         Spent::Condition => "waiting for a signal",
         Spent::Pipe => "waiting at a pipe",
         Spent::Socket => "waiting at a socket",
@@ -110,7 +111,7 @@ pub(super) const fn belongs(spent: Spent, kind: LossKind) -> bool {
         LossKind::Host => matches!(spent, Spent::Host),
         LossKind::TimerSlack => matches!(spent, Spent::SleptLonger),
         LossKind::Disk => matches!(spent, Spent::Disk),
-        LossKind::Lock | LossKind::Chain => matches!(spent, Spent::Lock | Spent::Condition),
+        LossKind::Lock | LossKind::Chain => matches!(spent, Spent::Lock | Spent::FileLock | Spent::Condition),
         LossKind::Condition | LossKind::Barrier | LossKind::Collector | LossKind::InterpreterLock => {
             matches!(spent, Spent::Condition)
         }

@@ -88,7 +88,7 @@ fn kind(parts: Vec<TimePart>) -> LossKind {
     first(parts).kind
 }
 
-const ALL: [Spent; 29] = [
+const ALL: [Spent; 30] = [
     Spent::Running,
     Spent::Interrupted,
     Spent::Host,
@@ -103,6 +103,7 @@ const ALL: [Spent; 29] = [
     Spent::SleptLonger,
     Spent::Disk,
     Spent::Lock,
+    Spent::FileLock,
     Spent::Condition,
     Spent::Pipe,
     Spent::Socket,

@@ -28,6 +28,19 @@ fn a_lock_has_its_address_its_holder_and_what_that_did() {
 }
 
 #[test]
+fn the_lock_of_a_file_has_that_file_and_not_the_one_to_which_its_holder_writes() {
+    let lock = |name: &str, who: Who| in_call("fcntl", by(who, at(file(name), part(Spent::FileLock, 900, 90))));
+    let writes = || meanwhile(at(file("journal"), part(Spent::Disk, 800, 90)), stranger("writer"));
+    let all = judged(vec![lock("/orders.db", writes()), lock("/users.db", writes())]);
+    let place = &all[0].place;
+    assert_eq!((all[0].kind, place.file_lock, all[0].ns), (LossKind::Lock, true, 900 * MS), "each file has its own");
+    assert_eq!((place.file.as_deref(), place.holder.as_deref()), (Some("/orders.db"), Some("writer")));
+    assert_eq!((place.call.as_deref(), place.lock.as_deref()), (Some("fcntl"), None));
+    let of_memory = first(vec![by(writes(), at(futex(0xab0), part(Spent::Lock, 1500, 90)))]);
+    assert!(!of_memory.place.file_lock && of_memory.place.call.is_none(), "{of_memory:?}");
+}
+
+#[test]
 fn each_lock_is_a_loss_of_its_own() {
     let wait = |address, ms| at(futex(address), part(Spent::Lock, ms, 90));
     let all = judged(vec![wait(0xa, 200), wait(0xb, 1500), wait(0xa, 100)]);
