@@ -127,7 +127,26 @@ int interrupt_ends(u64 *context)
     if (!cpu)
         return 0;
     cpu->interrupt = 0;
-    served(cpu, VECTORS - 1);
+    served(cpu, DEVICES);
+    return 0;
+}
+
+/* The CPU's own timer, which x86 serves beside the interrupts of devices. */
+SEC("tp_btf/local_timer_entry")
+int tick_begins(u64 *context)
+{
+    struct cpu *cpu = cpu_of(bpf_get_smp_processor_id());
+    if (cpu)
+        serve(cpu);
+    return 0;
+}
+
+SEC("tp_btf/local_timer_exit")
+int tick_ends(u64 *context)
+{
+    struct cpu *cpu = cpu_of(bpf_get_smp_processor_id());
+    if (cpu)
+        served(cpu, TICKS);
     return 0;
 }
 

@@ -25,7 +25,10 @@ enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KER
 #define EPOCH_NS 16000000
 #define TENANTS 6
 #define REFILLS 8
-#define VECTORS 11 /* ten softirqs, and interrupts of devices */
+#define DEVICES 10 /* after the ten softirqs: interrupts of devices */
+#define TICKS 11   /* those of the CPU's own timer */
+#define VECTORS 12
+#define OWN_TIMER ((u32)-1) /* in place of an interrupt's line */
 #define SUMS 131072
 /* Of them, those with all details. The others are for sums of a thread's kind of stretch. */
 #define DETAILED 65536

@@ -18,9 +18,9 @@ INLINE void end_running(struct thread *thread, struct cpu *cpu, u64 now)
             if (ns > now - from)
                 ns = now - from;
             struct key key = {.id = thread->id, .spent = INTERRUPTED, .call = -1, .who = vector, .by = SOFTIRQ};
-            if (vector == VECTORS - 1) {
+            if (vector >= DEVICES) {
                 key.by = INTERRUPT;
-                key.who = cpu->line;
+                key.who = vector == TICKS ? OWN_TIMER : cpu->line;
             }
             add(thread, &key, from, from + ns);
             from += ns;

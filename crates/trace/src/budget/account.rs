@@ -296,6 +296,9 @@ impl<'a> Found<'a> {
         match key.by {
             By::Nobody | By::Timer => None,
             By::Softirq => Some(Who { thread: names::softirq(key.who), ..Who::default() }),
+            By::Interrupt if key.who == raw::OWN_TIMER => {
+                Some(Who { thread: "local timer".to_owned(), ..Who::default() })
+            }
             By::Interrupt => {
                 let name =
                     self.interrupts.get(&key.who).map_or_else(|| "interrupt".to_owned(), |name| name.name.clone());

@@ -38,6 +38,9 @@ const TRACEPOINTS: [(&str, &str); 15] = [
     ("softirq_ends", "softirq_exit"),
 ];
 
+/// Those of x86 alone: elsewhere a CPU's own timer is a device.
+const TICKS: [(&str, &str); 2] = [("tick_begins", "local_timer_entry"), ("tick_ends", "local_timer_exit")];
+
 /// Calls with a descriptor as first argument, which sleep until it is ready.
 const DESCRIPTORS: [&str; 29] = [
     "read",
@@ -120,7 +123,8 @@ impl Programs {
             .override_global("CALLS", &calls, true)
             .load(OBJECT)
             .map_err(|error| refused("loading the programs", &error))?;
-        for (name, tracepoint) in TRACEPOINTS {
+        let ticks = TICKS.iter().filter(|_| cfg!(target_arch = "x86_64"));
+        for (name, tracepoint) in TRACEPOINTS.iter().chain(ticks).copied() {
             let program = ebpf.program_mut(name).ok_or(Error::NoEvent(tracepoint))?;
             let program: &mut BtfTracePoint = program.try_into().map_err(|error| refused(name, &error))?;
             program.load(tracepoint, &btf).map_err(|error| program_refused(tracepoint, &error))?;

@@ -57,6 +57,8 @@ pub(super) mod how {
 /// In [`Key::thing`] of a stop: no process sent its signal.
 const STOP_OF_KERNEL: u64 = 1 << 16;
 
+/// [`Key::who`] of interrupts of the CPU's own timer, which have no line.
+pub(super) const OWN_TIMER: u32 = u32::MAX;
 pub(super) const KEY: usize = 32;
 pub(super) const SUM: usize = 24;
 pub(super) const CHAIN_KEY: usize = 8 + KEY;
@@ -325,9 +327,9 @@ pub(super) fn ended(mut bytes: [u8; CONTROL], at_ns: u64) -> [u8; CONTROL] {
     bytes
 }
 
-/// `struct cpu`: 144 bytes, then 128 turns of 88 and 128 epochs of 104.
+/// `struct cpu`: 152 bytes, then 128 turns of 88 and 128 epochs of 104.
 pub(super) const CPU: usize = CPU_HEAD + 128 * 88 + 128 * 104;
-const CPU_HEAD: usize = 144;
+const CPU_HEAD: usize = 152;
 
 /// How many events a CPU saw of watched threads.
 pub(super) fn events(bytes: &[u8; CPU]) -> u64 {
