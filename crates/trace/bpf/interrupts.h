@@ -30,6 +30,36 @@ APART int note_deadline(struct thread *thread, s64 call, u64 deadline, u64 now)
     return 0;
 }
 
+/* A read(2) of a timerfd with a period starts its timer again. `next` is the expiration to come: those from the one after the last read on
+ * are over, and the value that the call returns is their number. */
+APART int note_read(struct thread *thread, struct hrtimer *timer, s64 call, u64 next)
+{
+    struct timerfd_ctx *file = (void *)timer;
+    u64 period = 0;
+    if (!thread || !timer)
+        return 0;
+    bpf_probe_read_kernel(&period, 8, &file->tintv);
+    if (!period || period > next)
+        return 0;
+    struct turns_key key = {.id = thread->id, .call = call, .timer = (u64)timer};
+    u64 last = next - period;
+    struct deadlines first = {.first = last, .last = last, .count = 1}, *known = bpf_map_lookup_elem(&deadlines, &key);
+    if (!known) {
+        bpf_map_update_elem(&deadlines, &key, &first, BPF_NOEXIST);
+        return 0;
+    }
+    u64 over = last > known->last ? (last - known->last) / period : 0;
+    known->last = last;
+    if (!over || over > 1 << 20)
+        return 0;
+    known->count += over;
+    known->missed += over - 1;
+    known->behind = (over - 1) * period;
+    if (known->behind > known->most)
+        known->most = known->behind;
+    return 0;
+}
+
 /* When a thread's own timer is to end its wait. */
 SEC("tp_btf/hrtimer_start")
 int timer_started(u64 *context)
@@ -42,16 +72,23 @@ int timer_started(u64 *context)
     if (!thread || thread->ended || thread->state != RUNNING)
         return 0;
     struct hrtimer *timer = (void *)context[0];
-    if (WAKEUP && (u64)timer->function != WAKEUP)
+    u64 function = (u64)timer->function;
+    bool of_file = TIMERFD && function == TIMERFD;
+    if (WAKEUP && function != WAKEUP && !of_file)
         return 0;
     struct hrtimer_clock_base *base = NULL;
     s64 expires = 0, offset = 0;
     bpf_probe_read_kernel(&expires, 8, &timer->_softexpires);
     bpf_probe_read_kernel(&base, 8, &timer->base);
     bpf_probe_read_kernel(&offset, 8, &base->offset);
-    thread->asked = expires - offset;
     struct registers registers = {};
     read_registers(task, &registers);
+    if (of_file) {
+        if (kind_of(registers.call) == DESCRIPTOR && !thread->aside)
+            note_read(thread, timer, registers.call, expires - offset);
+        return 0;
+    }
+    thread->asked = expires - offset;
     if (kind_of(registers.call) == UNTIL && (registers.arguments[1] & TIMER_ABSTIME) && !thread->aside)
         note_deadline(thread, registers.call, thread->asked, bpf_ktime_get_ns());
     return 0;

@@ -151,6 +151,11 @@ struct hrtimer {
     struct hrtimer_clock_base *base;
 };
 
+/* The timer is its first field. */
+struct timerfd_ctx {
+    s64 tintv;
+};
+
 struct cfs_bandwidth {
     struct hrtimer period_timer;
 };

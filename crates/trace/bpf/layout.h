@@ -187,6 +187,7 @@ struct chain_key {
 struct turns_key {
     u32 id;
     s32 call;
+    u64 timer; /* of a timerfd; 0: deadlines of the call itself */
 };
 
 /* Deadlines that a thread waited for. */
@@ -278,6 +279,7 @@ const volatile u32 PROCESS = 0;  /* threads that this process makes are watched 
 const volatile u32 CHILDREN = 1;
 const volatile u32 SELF = 0;     /* punctual's own process */
 const volatile u64 WAKEUP = 0;   /* the function of the timers that end waits */
+const volatile u64 TIMERFD = 0;  /* that of the timers of timerfd_create(2) */
 const volatile u64 REFILL = 0;   /* the function of the timer that fills quotas up */
 const volatile u8 CALLS[512] = {};
 

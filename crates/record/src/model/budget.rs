@@ -290,7 +290,7 @@ pub struct Turns {
     pub period_ns: u64,
     /// How many were awaited.
     pub turns: u64,
-    /// Those that were over when the call began.
+    /// Those that were over when the call began; of a timerfd, expirations that a read found beside the first.
     pub missed: u64,
     /// How far behind its deadline the last turn began, ns.
     pub behind_ns: u64,

@@ -307,6 +307,19 @@ fn the_lock_of_a_file_is_named_and_sleeps_between_tries_are_said() {
 }
 
 #[test]
+fn a_thread_that_misses_deadlines_is_not_said_to_be_on_time() {
+    let with = |missed| {
+        let mut run = program(vec![part(Spent::Asleep, 3000, 300)], vec![loss(LossKind::OnTime, 0, 300)]);
+        let turns = Turns { call: "read".into(), period_ns: 10 * MS, turns: 300, missed, ..Turns::default() };
+        budget(&mut run).threads[0].turns = Some(turns);
+        answer(&run)
+    };
+    assert_eq!(with(40), "server misses 40 of 300 deadlines, and nothing is known to keep it from them.");
+    assert_eq!(with(6), "server is on time: it misses 6 of 300 deadlines.");
+    assert_eq!(with(0), "server is on time: it meets all 300 deadlines.");
+}
+
+#[test]
 fn a_stop_names_the_signal_that_it_was_and_no_other() {
     let stopped = |culprit: Option<&str>, signal, by_kernel| {
         let stop = Some(Stop { signal, by_kernel });

@@ -40,7 +40,7 @@ pub(super) struct Found<'a> {
     files: BTreeMap<(u64, u32), String>,
     stacks: BTreeMap<u32, Vec<u64>>,
     functions: BTreeMap<u64, String>,
-    deadlines: BTreeMap<(u32, i64), Deadlines>,
+    deadlines: BTreeMap<(u32, i64, u64), Deadlines>,
     samples: BTreeMap<u32, BTreeMap<Place, u64>>,
     groups: &'a Groups,
     pub(super) ended_ns: u64,
@@ -334,8 +334,8 @@ impl<'a> Found<'a> {
     }
 
     fn turns(&self, id: u32) -> Option<Turns> {
-        let own = self.deadlines.range((id, i64::MIN)..=(id, i64::MAX));
-        let ((_, call), all) = own.max_by_key(|(_, all)| all.count)?;
+        let own = self.deadlines.range((id, i64::MIN, 0)..=(id, i64::MAX, u64::MAX));
+        let ((_, call, _), all) = own.max_by_key(|(_, all)| all.count)?;
         let period_ns = all.last_ns.saturating_sub(all.first_ns) / all.count.saturating_sub(1).max(1);
         Some(Turns {
             call: name_of(*call),

@@ -80,6 +80,8 @@ const SENDS: [&str; 6] = ["write", "writev", "sendto", "sendmsg", "sendmmsg", "s
 const REFILL: &str = "sched_cfs_period_timer";
 /// The function of the timers that end the waits of threads (kernel/time/hrtimer.c).
 const WAKEUP: &str = "hrtimer_wakeup";
+/// The function of the timers of timerfd_create(2) (fs/timerfd.c).
+const TIMERFD: &str = "timerfd_tmrproc";
 
 /// From one sample to the next: no multiple of the periods that programs have.
 const SAMPLE_NS: u64 = 1_009_000;
@@ -108,7 +110,7 @@ impl Programs {
     /// Loads and attaches them.
     pub(super) fn attach(target: &Target, whom: Whom) -> Result<Self> {
         let btf = Btf::from_sys_fs().map_err(|error| refused("/sys/kernel/btf/vmlinux", &error))?;
-        let [refill, wakeup] = names::addresses_of([REFILL, WAKEUP]).map(Option::unwrap_or_default);
+        let [refill, wakeup, timerfd] = names::addresses_of([REFILL, WAKEUP, TIMERFD]).map(Option::unwrap_or_default);
         let (calls, children, own) = (calls(), u32::from(target.with_children), std::process::id());
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
@@ -120,6 +122,7 @@ impl Programs {
             .override_global("SELF", &own, true)
             .override_global("REFILL", &refill, true)
             .override_global("WAKEUP", &wakeup, true)
+            .override_global("TIMERFD", &timerfd, true)
             .override_global("CALLS", &calls, true)
             .load(OBJECT)
             .map_err(|error| refused("loading the programs", &error))?;

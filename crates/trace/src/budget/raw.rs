@@ -67,7 +67,7 @@ pub(super) const NAME: usize = 56;
 pub(super) const INODE_KEY: usize = 16;
 pub(super) const INODE_NAME: usize = 4 * 32;
 pub(super) const STACK: usize = 20 * 8;
-pub(super) const TURNS_KEY: usize = 8;
+pub(super) const TURNS_KEY: usize = 16;
 pub(super) const DEADLINES: usize = 48;
 pub(super) const CONTROL: usize = 48;
 /// 16 sums, by `enum spent`.
@@ -276,10 +276,10 @@ pub(super) fn frames(bytes: &[u8; STACK]) -> Vec<u64> {
     (0..STACK / 8).map(|_| bytes.long()).take_while(|frame| *frame != 0).collect()
 }
 
-/// The thread and the call of a deadline.
-pub(super) fn turns_key(bytes: &[u8; TURNS_KEY]) -> (u32, i64) {
+/// The thread, the call and the timer of a deadline.
+pub(super) fn turns_key(bytes: &[u8; TURNS_KEY]) -> (u32, i64, u64) {
     let mut bytes = Bytes(bytes);
-    (bytes.word(), i64::from(bytes.word().cast_signed()))
+    (bytes.word(), i64::from(bytes.word().cast_signed()), bytes.long())
 }
 
 /// Deadlines of a thread.

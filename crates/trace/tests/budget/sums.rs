@@ -90,3 +90,52 @@ fn deadlines_that_were_over_at_the_call_are_counted() {
     // A turn of 2 ms each falls behind by 1 ms more.
     assert!(turns.behind_ns >= 19_000_000 && turns.most_behind_ns >= turns.behind_ns, "{turns:?}");
 }
+
+#[test]
+fn turns_of_a_timerfd_are_its_expirations_and_the_overslept_ones_are_missed() {
+    use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+    const PERIOD: i64 = 5_000_000;
+    let (mut expired, mut overslept) = (0, 0);
+    let Some((thread, _)) = watched("turns", || {
+        let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::empty()).unwrap();
+        let period = Timespec { tv_sec: 0, tv_nsec: PERIOD };
+        let setting = Itimerspec { it_interval: period, it_value: period };
+        rustix::time::timerfd_settime(&timer, TimerfdTimerFlags::empty(), &setting).unwrap();
+        for turn in 0..40 {
+            let mut value = [0; 8];
+            rustix::io::read(&timer, &mut value).unwrap();
+            let value = u64::from_ne_bytes(value);
+            expired += value;
+            // What the first read finds is not known from the timer's start.
+            overslept += if turn == 0 { 0 } else { value - 1 };
+            expired -= if turn == 0 { value - 1 } else { 0 };
+            if turn % 10 == 5 {
+                std::thread::sleep(Duration::from_millis(22));
+            }
+        }
+    }) else {
+        return;
+    };
+    assert_whole(&thread);
+    let turns = thread.turns.unwrap();
+    assert_eq!((turns.call.as_str(), turns.turns, turns.missed), ("read", expired, overslept), "{turns:?}");
+    assert!(overslept >= 12 && turns.period_ns.abs_diff(PERIOD as u64) < 1000, "{turns:?}");
+    assert_eq!(turns.most_behind_ns % PERIOD as u64, 0, "{turns:?}");
+}
+
+#[test]
+fn a_timerfd_without_a_period_makes_no_turns() {
+    use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
+    let Some((thread, _)) = watched("once", || {
+        let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::empty()).unwrap();
+        for _ in 0..20 {
+            let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let setting = Itimerspec { it_interval: none, it_value: Timespec { tv_sec: 0, tv_nsec: 2_000_000 } };
+            rustix::time::timerfd_settime(&timer, TimerfdTimerFlags::empty(), &setting).unwrap();
+            rustix::io::read(&timer, &mut [0; 8]).unwrap();
+        }
+    }) else {
+        return;
+    };
+    assert!(thread.turns.is_none(), "{:?}", thread.turns);
+}

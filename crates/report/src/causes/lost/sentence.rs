@@ -9,6 +9,8 @@ use super::super::phrase::name;
 use super::threads::thread_of;
 use super::words::{did, end_of};
 
+/// A thread that misses more than one turn in this number is not on time.
+const MISSED: u64 = 50;
 /// A thread that is this far behind, as a share of the run, is said to be.
 const BEHIND: f64 = 0.01;
 /// A thread that sleeps for this share of the run mostly sleeps.
@@ -66,6 +68,10 @@ fn sentence(budget: &Budget, loss: &Loss) -> String {
     let wall = thread.map(|thread| thread.wall_ns);
     let turns = thread.and_then(|thread| thread.turns.as_ref());
     if loss.kind == LossKind::OnTime {
+        if let Some(turns) = turns.filter(|turns| turns.missed.saturating_mul(MISSED) > turns.turns) {
+            let (missed, all) = (units::count(turns.missed), units::count(turns.turns));
+            return format!("{who} misses {missed} of {all} deadlines, and nothing is known to keep it from them.");
+        }
         let met = turns.filter(|turns| turns.turns > 0).map(|turns| match turns.missed {
             0 => format!(": it meets all {} deadlines", units::count(turns.turns)),
             missed => format!(": it misses {} of {} deadlines", units::count(missed), units::count(turns.turns)),
