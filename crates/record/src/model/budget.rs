@@ -157,6 +157,8 @@ pub enum Spent {
     MmapLock,
     /// It waited for a child to end.
     Child,
+    /// It waited for a signal of kill(2): pause(2), sigsuspend(2), sigtimedwait(2).
+    Pause,
     /// A seccomp supervisor answered its call.
     Supervisor,
     /// It was blocked and no kind above is known for it.

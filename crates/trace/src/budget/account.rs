@@ -359,7 +359,8 @@ fn named_frames(stacks: &BTreeMap<u32, Vec<u64>>, functions: &BTreeMap<u64, Stri
 
 /// Time that the thread did not choose to spend: by it, threads are sorted.
 fn lost(thread: &ThreadBudget) -> (u64, u64) {
-    let chosen = [Spent::Running, Spent::Asleep, Spent::Poll, Spent::Condition, Spent::Child, Spent::Unknown];
+    let chosen =
+        [Spent::Running, Spent::Asleep, Spent::Poll, Spent::Condition, Spent::Child, Spent::Pause, Spent::Unknown];
     let lost = thread.parts.iter().filter(|part| !chosen.contains(&part.spent)).map(|part| part.ns).sum();
     (lost, thread.wall_ns)
 }

@@ -12,8 +12,10 @@ const REGULAR: u16 = 8;
 const SOCKET: u16 = 12;
 
 /// Functions by which a wait is known whatever the call is: the first that fits.
-const BY_FUNCTION: [(&str, Spent); 19] = [
+const BY_FUNCTION: [(&str, Spent); 20] = [
     ("seccomp_do_user_notification", Spent::Supervisor),
+    // A supervisor that waits for the next call of those that it supervises.
+    ("seccomp_notify_", Spent::OtherFile),
     ("ptrace_stop", Spent::Traced),
     ("do_freezer_trap", Spent::Frozen),
     ("__refrigerator", Spent::Frozen),
@@ -48,6 +50,8 @@ const POLLS: [&str; 9] = [
     "epoll_pwait2",
     "io_uring_enter",
 ];
+/// Calls that wait for a signal (signal(7)).
+const PAUSES: [&str; 5] = ["pause", "rt_sigsuspend", "sigsuspend", "rt_sigtimedwait", "rt_sigtimedwait_time64"];
 const SLEEPS: [&str; 3] = ["nanosleep", "clock_nanosleep", "restart_syscall"];
 
 /// What the thread did. `functions` are those of the kernel, the innermost first; none where the wait was short.
@@ -136,6 +140,7 @@ fn in_call(key: &Key, call: &str, semaphore: bool) -> Spent {
         "futex" | "futex_waitv" if key.how & how::OWNED != 0 => Spent::Lock,
         "futex" | "futex_waitv" => Spent::Condition,
         "flock" | "fcntl" => Spent::FileLock,
+        call if PAUSES.contains(&call) => Spent::Pause,
         "wait4" | "waitid" => Spent::Child,
         call if SYNCS.contains(&call) => Spent::Disk,
         call if POLLS.contains(&call) => Spent::Poll,
@@ -170,6 +175,11 @@ mod tests {
             (how::OWNED, 0, Some("futex"), &[], Spent::Lock),
             (0, 0, Some("futex"), &[], Spent::Condition),
             (0, 0, Some("wait4"), &[], Spent::Child),
+            (0, 0, Some("pause"), &[], Spent::Pause),
+            (0, 0, Some("rt_sigtimedwait"), &[], Spent::Pause),
+            (how::OUTSIDE_CALL, 0, None, &[], Spent::Blocked),
+            (0, 0, Some("ioctl"), &["seccomp_notify_ioctl"], Spent::OtherFile),
+            (0, 0, Some("ioctl"), &[], Spent::Blocked),
             (0, 0, Some("getppid"), &["seccomp_do_user_notification"], Spent::Supervisor),
             (how::OUTSIDE_CALL | how::IO_WAIT, 0, None, &["filemap_fault"], Spent::FaultFile),
             (how::OUTSIDE_CALL, 0, None, &["io_schedule", "do_swap_page", "handle_mm_fault"], Spent::FaultSwap),

@@ -67,7 +67,7 @@ pub(super) fn health(thread: &ThreadBudget, budget: &Budget) -> Health {
 fn is_input(part: &TimePart) -> bool {
     let event = part.call.as_deref().is_some_and(|call| EVENTS.iter().any(|start| call.starts_with(start)));
     let long = part.ns / part.times.max(1) >= LONG_NS;
-    matches!(part.spent, Spent::Pipe | Spent::Socket | Spent::Poll | Spent::OtherFile)
+    matches!(part.spent, Spent::Pipe | Spent::Socket | Spent::Poll | Spent::OtherFile | Spent::Pause)
         || part.spent == Spent::Asleep && event && long
 }
 

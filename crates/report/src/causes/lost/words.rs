@@ -51,6 +51,7 @@ pub(super) const fn label(spent: Spent) -> &'static str {
         Spent::Reclaim => "reclaiming memory",
         Spent::MmapLock => "waiting for the address space",
         Spent::Child => "waiting for a child",
+        Spent::Pause => "paused until a signal",
         Spent::Supervisor => "waiting for a supervisor",
         Spent::Blocked => "blocked, cause unknown",
         Spent::Unknown => "unknown",
@@ -131,7 +132,7 @@ pub(super) const fn belongs(spent: Spent, kind: LossKind) -> bool {
         LossKind::EventLoop => matches!(spent, Spent::Asleep),
         LossKind::OwnWork | LossKind::Computes => matches!(spent, Spent::Running),
         LossKind::OnTime => false,
-        LossKind::Input => matches!(spent, Spent::Pipe | Spent::Socket | Spent::Poll | Spent::OtherFile),
+        LossKind::Input => matches!(spent, Spent::Pipe | Spent::Socket | Spent::Poll | Spent::OtherFile | Spent::Pause),
     }
 }
 

@@ -88,7 +88,7 @@ fn kind(parts: Vec<TimePart>) -> LossKind {
     first(parts).kind
 }
 
-const ALL: [Spent; 30] = [
+const ALL: [Spent; 31] = [
     Spent::Running,
     Spent::Interrupted,
     Spent::Host,
@@ -116,6 +116,7 @@ const ALL: [Spent; 30] = [
     Spent::Reclaim,
     Spent::MmapLock,
     Spent::Child,
+    Spent::Pause,
     Spent::Supervisor,
     Spent::Blocked,
     Spent::Unknown,
