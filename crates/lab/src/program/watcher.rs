@@ -134,6 +134,7 @@ impl Watcher {
         self.account.look();
         let watched_ns = self.since.elapsed().as_nanos() as u64;
         let left_out = self.ledger.as_ref().map_or(0, Ledger::left_out);
+        let hidden = self.ledger.as_ref().is_ok_and(Ledger::is_without_functions);
         let budget = match self.ledger {
             Ok(ledger) => ledger.end().map_err(|error| (error, None)),
             Err((error, mut counted)) => {
@@ -156,6 +157,7 @@ impl Watcher {
             why: "the kernel has no room for more at a time".to_owned(),
             remedy: Some("watch some of its threads by name".to_owned()),
         }));
+        causes.missing.extend(hidden.then(without_functions));
         let threads = self.account.threads();
         let less = |used: Option<u64>, at: usize| Some(used?.saturating_sub(self.aside[at]));
         let (cpu_ns, run_delay_ns) = (less(self.account.cpu_ns(), 0), less(self.account.run_delay_ns(), 1));
@@ -163,6 +165,15 @@ impl Watcher {
             causes.budget.as_ref().map_or(Vec::new(), |budget| losses(budget, self.executes.unwrap_or(program.pid)));
         causes.program = Some(Program { threads, cpu_ns, run_delay_ns, ..program });
         causes
+    }
+}
+
+/// What is missing where /proc/kallsyms has no addresses.
+fn without_functions() -> Unseen {
+    Unseen {
+        what: "waits for memory, for the address space and for a supervisor of calls".to_owned(),
+        why: "the kernel hides its functions, so these are blocked or in page faults for an unknown cause".to_owned(),
+        remedy: Some("sysctl kernel.kptr_restrict=1, as root".to_owned()),
     }
 }
 

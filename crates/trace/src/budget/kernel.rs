@@ -104,13 +104,17 @@ pub(super) struct Programs {
     price_ns: Option<f64>,
     /// Threads that existed, and for which there was no room.
     left_out: usize,
+    /// /proc/kallsyms names the kernel's functions.
+    has_symbols: bool,
 }
 
 impl Programs {
     /// Loads and attaches them.
     pub(super) fn attach(target: &Target, whom: Whom) -> Result<Self> {
         let btf = Btf::from_sys_fs().map_err(|error| refused("/sys/kernel/btf/vmlinux", &error))?;
-        let [refill, wakeup, timerfd] = names::addresses_of([REFILL, WAKEUP, TIMERFD]).map(Option::unwrap_or_default);
+        let found = names::addresses_of([REFILL, WAKEUP, TIMERFD]);
+        let has_symbols = found.iter().any(Option::is_some);
+        let [refill, wakeup, timerfd] = found.map(Option::unwrap_or_default);
         let (calls, children, own) = (calls(), u32::from(target.with_children), std::process::id());
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
@@ -136,7 +140,8 @@ impl Programs {
         sample(&mut ebpf)?;
         let over = iterator(&mut ebpf)?;
         over.load("task", &btf).map_err(|error| program_refused("iter/task", &error))?;
-        let mut programs = Self { ebpf, stats: enable_stats(Stats::RunTime).ok(), price_ns: None, left_out: 0 };
+        let mut programs =
+            Self { ebpf, stats: enable_stats(Stats::RunTime).ok(), price_ns: None, left_out: 0, has_symbols };
         programs.seed(target)?;
         Ok(programs)
     }
@@ -199,6 +204,11 @@ impl Programs {
     /// Threads that existed at the begin, and that are not watched because there are too many.
     pub(super) fn left_out(&self) -> usize {
         self.left_out
+    }
+
+    /// Whether the kernel's functions have names.
+    pub(super) fn has_symbols(&self) -> bool {
+        self.has_symbols
     }
 
     /// What an event costs, ns.

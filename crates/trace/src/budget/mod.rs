@@ -118,6 +118,13 @@ impl Ledger {
         self.programs.left_out()
     }
 
+    /// Whether the kernel hides its functions, by which some kinds of waits are known: those for memory, for the lock of the address space, for
+    /// a supervisor.
+    #[must_use]
+    pub fn is_without_functions(&self) -> bool {
+        !self.programs.has_symbols()
+    }
+
     /// Ends watching: where the time went.
     ///
     /// # Errors
