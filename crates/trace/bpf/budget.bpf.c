@@ -80,9 +80,13 @@ int waking(u64 *context)
     struct key *wait = &thread->wait;
     if (task->__state & FROZEN_STATE)
         wait->spent = FROZEN;
+    /* A signal ends a wait for a child too: whoever sends it is not the child. */
+    bool is_signal = kind_of(wait->call) == CHILD && by == THREAD && !(bpf_get_current_task_btf()->flags & PF_EXITING);
+    if (is_signal)
+        by = NOBODY;
     if (wait->spent != STOPPED && wait->spent != TRACED) {
         wait->by = by;
-        wait->who = who;
+        wait->who = is_signal ? 0 : who;
     }
     u64 since = thread->since;
     if (now - since > LONG_NS && by != TIMER) {

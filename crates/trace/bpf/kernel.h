@@ -247,6 +247,7 @@ struct bpf_iter__task {
 #define SENT_BY_KERNEL 1 /* SEND_SIG_PRIV, in place of the pointer */
 #define SENT_BARELY 0    /* SEND_SIG_NOINFO */
 #define FROZEN_STATE 0x8000
+#define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 #define TIMER_ABSTIME 1
 #define EAGAIN 11

@@ -330,7 +330,14 @@ fn program_refused(what: &str, error: &ProgramError) -> Error {
 /// `enum call_kind` of the programs, by the numbers of this architecture.
 fn calls() -> [u8; 512] {
     let mut calls = [0; 512];
-    let kinds = [(&DESCRIPTORS[..], 1), (&["futex"], 2), (&SENDS, 3), (&["clock_nanosleep"], 4), (&["nanosleep"], 5)];
+    let kinds = [
+        (&DESCRIPTORS[..], 1),
+        (&["futex"], 2),
+        (&SENDS, 3),
+        (&["clock_nanosleep"], 4),
+        (&["nanosleep"], 5),
+        (&["wait4", "waitid"], 6),
+    ];
     for (names, kind) in kinds {
         for number in names.iter().filter_map(|name| number_of(name)) {
             if let Some(slot) = usize::try_from(number).ok().and_then(|number| calls.get_mut(number)) {

@@ -93,6 +93,26 @@ fn a_child_is_waited_for() {
 }
 
 #[test]
+fn a_signal_that_ends_the_wait_for_a_child_does_not_name_its_sender_as_the_child() {
+    let mut sender = None;
+    let Some((_, budget)) = watched("signals", || {
+        let mut shell = Command::new("sh").args(["-c", "trap : USR1; sleep 0.3; :"]).spawn().unwrap();
+        let pid = rustix::process::Pid::from_child(&shell);
+        sleep(Duration::from_millis(150));
+        rustix::process::kill_process(pid, rustix::process::Signal::USR1).unwrap();
+        sender = Some(shell.id());
+        shell.wait().unwrap();
+    }) else {
+        return;
+    };
+    let shell = budget.threads.iter().find(|thread| Some(thread.pid) == sender).unwrap();
+    let parts = spent(shell, Spent::Child);
+    assert!(ns(shell, Spent::Child) > 100 * MS, "{shell:?}");
+    let named: Vec<_> = parts.iter().filter_map(|part| Some(part.who.as_ref()?.thread.as_str())).collect();
+    assert!(named.iter().all(|name| *name == "sleep"), "{parts:?}");
+}
+
+#[test]
 fn a_disk_has_its_file() {
     // A folder of the build: /tmp may be in memory.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

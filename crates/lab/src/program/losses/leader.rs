@@ -64,10 +64,13 @@ fn program_within(budget: &Budget, program: u32) -> u32 {
         if share(spent(main, |part| part.spent == Spent::Child), main) < WRAPS {
             break;
         }
-        let waits = main.parts.iter().filter(|part| part.spent == Spent::Child).filter_map(|part| part.who.as_ref());
-        let children: Vec<u32> = waits.map(|who| who.pid).collect();
-        let of_child =
-            budget.threads.iter().filter(|thread| thread.tid == thread.pid && children.contains(&thread.pid));
+        let waits = || main.parts.iter().filter(|part| part.spent == Spent::Child);
+        let children: Vec<u32> = waits().filter_map(|part| Some(part.who.as_ref()?.pid)).collect();
+        // Where the watch or a signal ended the longest wait, the child is one of those that the program made.
+        let any = process == program && waits().max_by_key(|part| part.ns).is_some_and(|part| part.who.is_none());
+        let is_child = |thread: &&ThreadBudget| any || children.contains(&thread.pid);
+        let of_child = budget.threads.iter().filter(|thread| thread.tid == thread.pid && thread.pid != process);
+        let of_child = of_child.filter(is_child);
         match of_child.max_by_key(|thread| thread.wall_ns) {
             Some(child) if child.pid != process && child.wall_ns as f64 >= OF_ONE_CHILD * main.wall_ns as f64 => {
                 process = child.pid;

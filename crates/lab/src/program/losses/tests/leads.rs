@@ -112,6 +112,12 @@ fn a_shell_does_not_lead_but_a_program_that_waits_for_its_children_does() {
     let shell = process(PROGRAM, "sh", by(child(200), part(Spent::Child, 3000, 1)));
     let victim = process(200, "victim", by(stranger("thief"), part(Spent::Ready, 900, 90)));
     assert_eq!(losses(&of(vec![shell.clone(), victim.clone()]), PROGRAM)[0].subject, "victim");
+    let interrupted = process(PROGRAM, "sh", part(Spent::Child, 3000, 1));
+    assert_eq!(
+        losses(&of(vec![interrupted, victim.clone()]), PROGRAM)[0].subject,
+        "victim",
+        "the watch ended the wait"
+    );
     let brief = ThreadBudget { wall_ns: 20 * MS, ..victim };
     let loss = losses(&of(vec![shell, brief]), PROGRAM).swap_remove(0);
     assert_eq!(
