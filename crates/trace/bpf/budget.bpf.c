@@ -162,7 +162,9 @@ INLINE void note_turn(struct cpu *cpu, struct task_struct *next, struct thread *
 /* The thread leaves its CPU. */
 INLINE void leave(struct thread *thread, struct task_struct *task, struct cpu *cpu, bool preempted, u32 state, u64 now)
 {
-    /* Else its switch to the CPU was missed. */
+    if (thread->state != RUNNING)
+        arrived(thread, task, now);
+    thread->ran = task->se.sum_exec_runtime;
     close_stretch(thread, cpu, now);
     set_policy(thread, task);
     thread->cpu = bpf_get_smp_processor_id();

@@ -65,11 +65,16 @@ SEC("tp_btf/hrtimer_start")
 int timer_started(u64 *context)
 {
     struct cpu *cpu = cpu_of(bpf_get_smp_processor_id());
-    if (!cpu || !cpu->watched || cpu->interrupt || cpu->softirq || cpu->timer)
+    if (!cpu || cpu->interrupt || cpu->softirq || cpu->timer)
         return 0;
     struct task_struct *task = bpf_get_current_task_btf();
-    struct thread *thread = watched(task);
-    if (!thread || thread->ended || thread->state != RUNNING)
+    bool seen = cpu->ring[cpu->head & (RING - 1)].tid == (u32)task->pid;
+    struct thread *thread = seen && !cpu->watched ? NULL : watched(task);
+    if (!thread || thread->ended)
+        return 0;
+    if (!seen && thread->state == READY)
+        arrived(thread, task, bpf_ktime_get_ns());
+    if (thread->state != RUNNING)
         return 0;
     struct hrtimer *timer = (void *)context[0];
     u64 function = (u64)timer->function;

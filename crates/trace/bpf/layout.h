@@ -75,6 +75,7 @@ struct thread {
     u64 asked; /* when the timer of this wait is to end it; 0: none */
     u64 early; /* a wake-up that came before the switch which it undoes */
     u64 group; /* its task group */
+    u64 ran;   /* the kernel's count of its CPU time when it left its last CPU, or when the watch began */
     u32 id, tid, tgid, cpu, ready_at;
     u8 state, held, aside, ended;
     u8 by, early_by;

@@ -38,6 +38,7 @@ APART struct thread *begin(struct task_struct *task, u64 now, u32 aside)
     thread->state = UNKNOWN;
     thread->aside = aside;
     thread->group = group_of(task);
+    thread->ran = info.ran_before;
     return thread;
 }
 
@@ -209,6 +210,22 @@ INLINE void close_stretch(struct thread *thread, struct cpu *cpu, u64 now)
         add_plain(thread, UNKNOWN, thread->since, now);
         thread->since = now;
     }
+}
+
+/* A thread runs whose switch to its CPU was not seen: a kernel may hide those of some threads. The kernel's count of its CPU time says
+ * since when. */
+APART int arrived(struct thread *thread, struct task_struct *task, u64 now)
+{
+    if (!thread || !task)
+        return 0;
+    u64 ran = task->se.sum_exec_runtime - thread->ran;
+    if (ran > now - thread->since)
+        ran = now - thread->since;
+    close_stretch(thread, NULL, now - ran);
+    thread->state = RUNNING;
+    thread->held = NOT_HELD;
+    thread->early = 0;
+    return 0;
 }
 
 #endif
