@@ -4,8 +4,8 @@ use crate::common::run;
 use crate::forms::{shown, written};
 use insta::assert_snapshot;
 use punctual_record::{
-    Budget, BudgetCheck, Causes, Counter, Loss, LossKind, LossPlace, Program, Quota, Run, Spent, Stop, StopSignal,
-    Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
+    Budget, BudgetCheck, BudgetSource, Causes, Counter, Loss, LossKind, LossPlace, Program, Quota, Run, Spent, Stop,
+    StopSignal, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
 };
 use punctual_report::export::{Html, Markdown, text};
 use punctual_report::{Document, Style, Verdict};
@@ -304,6 +304,14 @@ fn the_lock_of_a_file_is_named_and_sleeps_between_tries_are_said() {
     );
     let waited = lock("fcntl", Some("writer"), Some("/srv/orders.db"));
     assert!(!waited.contains("disk") && !waited.contains("tries"), "{waited}");
+}
+
+#[test]
+fn a_sleep_that_proc_shows_is_not_said_to_be_as_long_as_asked() {
+    let mut run = program(vec![part(Spent::Asleep, 3000, 0)], vec![loss(LossKind::OnTime, 0, 0)]);
+    assert_eq!(answer(&run), "server is on time: it slept for 3.00 s of 3.00 s, as long as it asked.");
+    budget(&mut run).source = BudgetSource::Files;
+    assert_eq!(answer(&run), "server is on time: it slept for 3.00 s of 3.00 s.");
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The first sentence: the largest loss that is not the program's own choice, with its size and its place.
 
-use punctual_record::{Budget, Loss, LossKind, Spent, Stop, StopSignal, ThreadBudget, ThreadPolicy, TimePart};
+use punctual_record::{
+    Budget, BudgetSource, Loss, LossKind, Spent, Stop, StopSignal, ThreadBudget, ThreadPolicy, TimePart,
+};
 
 use crate::document::{Block, Item, Section};
 use crate::format::{spoken, unbroken, units};
@@ -78,7 +80,9 @@ fn sentence(budget: &Budget, loss: &Loss) -> String {
         });
         let slept = thread.map_or(0, super::words::asleep);
         let slept = wall.filter(|wall| slept as f64 >= ASLEEP * *wall as f64).map(|wall| {
-            format!(": it slept for {} of {}, as long as it asked", spoken::duration(slept), spoken::duration(wall))
+            // What /proc shows of a sleep is that it goes on.
+            let asked = if budget.source == BudgetSource::Files { "" } else { ", as long as it asked" };
+            format!(": it slept for {} of {}{asked}", spoken::duration(slept), spoken::duration(wall))
         });
         return format!("{who} is on time{}.", met.or(slept).unwrap_or_default());
     }
