@@ -134,6 +134,7 @@ impl Watcher {
         self.account.look();
         let watched_ns = self.since.elapsed().as_nanos() as u64;
         let left_out = self.ledger.as_ref().map_or(0, Ledger::left_out);
+        let watched = self.ledger.as_ref().map_or(0, Ledger::threads) as u64;
         let hidden = self.ledger.as_ref().is_ok_and(Ledger::is_without_functions);
         let budget = match self.ledger {
             Ok(ledger) => ledger.end().map_err(|error| (error, None)),
@@ -158,7 +159,8 @@ impl Watcher {
             remedy: Some("watch some of its threads by name".to_owned()),
         }));
         causes.missing.extend(hidden.then(without_functions));
-        let threads = self.account.threads();
+        // The account sees those that live while it looks.
+        let threads = self.account.threads().max(watched);
         let less = |used: Option<u64>, at: usize| Some(used?.saturating_sub(self.aside[at]));
         let (cpu_ns, run_delay_ns) = (less(self.account.cpu_ns(), 0), less(self.account.run_delay_ns(), 1));
         causes.losses =

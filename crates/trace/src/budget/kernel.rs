@@ -226,6 +226,12 @@ impl Programs {
         self.control().map_or(0, |bytes| raw::last_id(&bytes))
     }
 
+    /// How many of them belong to the program; the others are watched for the chains alone.
+    pub(super) fn own_threads(&self) -> usize {
+        let infos = self.all::<[u8; 4], [u8; raw::INFO]>("infos");
+        infos.values().filter(|info| !raw::Info::read(info).aside).count()
+    }
+
     /// The process of a thread.
     pub(super) fn process(&self, id: u32) -> Option<u32> {
         let infos = HashMap::<&MapData, u32, [u8; raw::INFO]>::try_from(self.ebpf.map("infos")?).ok()?;

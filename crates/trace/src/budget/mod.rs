@@ -118,6 +118,12 @@ impl Ledger {
         self.programs.left_out()
     }
 
+    /// Threads that are or were watched, those that lived only briefly included.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.programs.own_threads()
+    }
+
     /// Whether the kernel hides its functions, by which some kinds of waits are known: those for memory, for the lock of the address space, for
     /// a supervisor.
     #[must_use]

@@ -20,6 +20,8 @@ fn thousands_of_threads_are_summed() {
         });
         ledger.look();
     }
+    let threads = ledger.threads();
+    assert!((THREADS..THREADS + 64).contains(&threads), "{threads}");
     let budget = ledger.end().unwrap();
     assert_eq!(budget.threads.len(), 64);
     let others = budget.others.unwrap();
