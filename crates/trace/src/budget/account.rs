@@ -215,9 +215,11 @@ impl<'a> Found<'a> {
         parts
     }
 
-    /// Stretches that are alike, and what those who ended them did meanwhile.
+    /// Stretches that are alike, and what those who ended them did meanwhile. Of several of one name, the one with the most time is named.
     fn grouped<'s>(&self, sums: impl Iterator<Item = (&'s Bytes, Sum)>) -> Vec<(TimePart, BTreeMap<Bytes, Sum>)> {
         let mut parts: Vec<(TimePart, BTreeMap<Bytes, Sum>)> = Vec::new();
+        let mut sums: Vec<(&Bytes, Sum)> = sums.collect();
+        sums.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.ns));
         for (bytes, sum) in sums {
             let part = self.part(&Key::read(bytes), sum);
             let at = parts.iter().position(|(other, _)| alike(other, &part)).unwrap_or_else(|| {

@@ -93,6 +93,23 @@ fn a_child_is_waited_for() {
 }
 
 #[test]
+fn of_children_of_one_name_the_one_that_took_the_longest_is_named() {
+    let mut long = 0;
+    let Some((thread, _)) = watched("starts", || {
+        for time in ["0.02", "0.3", "0.02"] {
+            let mut child = Command::new("sleep").arg(time).spawn().unwrap();
+            long = if time == "0.3" { child.id() } else { long };
+            child.wait().unwrap();
+        }
+    }) else {
+        return;
+    };
+    let parts = spent(&thread, Spent::Child);
+    let named = parts.iter().max_by_key(|part| part.ns).and_then(|part| Some(part.who.as_ref()?.pid));
+    assert_eq!(named, Some(long), "{parts:?}");
+}
+
+#[test]
 fn a_signal_that_ends_the_wait_for_a_child_does_not_name_its_sender_as_the_child() {
     let mut sender = None;
     let Some((_, budget)) = watched("signals", || {

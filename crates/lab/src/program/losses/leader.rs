@@ -1,6 +1,6 @@
 //! Which thread is spoken of: the one that misses its deadlines, else the main thread, unless another does nearly all.
 
-use punctual_record::{Budget, Spent, ThreadBudget};
+use punctual_record::{Budget, Spent, ThreadBudget, TimePart, Who};
 
 use super::kinds::found;
 use super::runtime::keeps_house;
@@ -15,6 +15,8 @@ const TURNS: u64 = 10;
 /// A process that waits for one child for so much of its time is a shell or a wrapper.
 const WRAPS: f64 = 0.95;
 const OF_ONE_CHILD: f64 = 0.5;
+/// One wait at a pipe that takes this share of the run is for the end of the other process.
+const ONE_WAIT: f64 = 0.9;
 /// Most shells within shells.
 const DEEPEST: usize = 8;
 /// The thread; `None` without any.
@@ -61,10 +63,10 @@ fn program_within(budget: &Budget, program: u32) -> u32 {
         let Some(main) = budget.threads.iter().find(|thread| thread.pid == process && thread.tid == process) else {
             break;
         };
-        if share(spent(main, |part| part.spent == Spent::Child), main) < WRAPS {
+        let waits = || main.parts.iter().filter(|part| is_for_child(part, main, budget));
+        if share(waits().fold(0, |sum, part| sum.saturating_add(part.ns)), main) < WRAPS {
             break;
         }
-        let waits = || main.parts.iter().filter(|part| part.spent == Spent::Child);
         let children: Vec<u32> = waits().filter_map(|part| Some(part.who.as_ref()?.pid)).collect();
         // Where the watch or a signal ended the longest wait, the child is one of those that the program made.
         let any = process == program && waits().max_by_key(|part| part.ns).is_some_and(|part| part.who.is_none());
@@ -72,11 +74,23 @@ fn program_within(budget: &Budget, program: u32) -> u32 {
         let of_child = budget.threads.iter().filter(|thread| thread.tid == thread.pid && thread.pid != process);
         let of_child = of_child.filter(is_child);
         match of_child.max_by_key(|thread| thread.wall_ns) {
-            Some(child) if child.pid != process && child.wall_ns as f64 >= OF_ONE_CHILD * main.wall_ns as f64 => {
-                process = child.pid;
-            }
+            Some(child) if child.wall_ns as f64 >= OF_ONE_CHILD * main.wall_ns as f64 => process = child.pid,
             _ => break,
         }
     }
     process
+}
+
+/// Whether a process does nothing here but wait for another that it started: for its end, or once for what that computes and writes to a pipe.
+fn is_for_child(part: &TimePart, main: &ThreadBudget, budget: &Budget) -> bool {
+    let watched = |who: &Who| who.pid != main.pid && budget.threads.iter().any(|thread| thread.pid == who.pid);
+    let computed = |who: &Who| who.meanwhile.as_ref().is_some_and(|did| did.spent == Spent::Running);
+    match part.spent {
+        Spent::Child => true,
+        Spent::Pipe => {
+            share(part.longest_ns, main) >= ONE_WAIT
+                && part.who.as_ref().is_some_and(|who| watched(who) && computed(who))
+        }
+        _ => false,
+    }
 }

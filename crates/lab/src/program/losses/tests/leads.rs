@@ -127,6 +127,22 @@ fn a_shell_does_not_lead_but_a_program_that_waits_for_its_children_does() {
 }
 
 #[test]
+fn a_program_that_waits_once_for_what_a_child_computes_does_not_lead() {
+    let process = |pid, parts: Vec<TimePart>| {
+        let (process, thread) = ("git".to_owned(), thread(pid, "git", vec![]));
+        ThreadBudget { pid, process, parts, ..thread }
+    };
+    let child =
+        |did| meanwhile(did, Who { thread: "git".into(), tid: 200, process: "git".into(), pid: 200, ..Who::default() });
+    let works = || process(200, vec![part(Spent::Running, 2900, 90), part(Spent::Ready, 100, 9)]);
+    let kind = |wait: TimePart| losses(&of(vec![process(PROGRAM, vec![wait]), works()]), PROGRAM)[0].kind;
+    let computed = || part(Spent::Running, 2900, 90);
+    assert_eq!(kind(by(child(computed()), part(Spent::Pipe, 3000, 1))), LossKind::Computes);
+    assert_eq!(kind(by(child(computed()), part(Spent::Pipe, 3000, 60))), LossKind::Pipe, "it is fed again and again");
+    assert_eq!(kind(by(child(part(Spent::Asleep, 2900, 9)), part(Spent::Pipe, 3000, 1))), LossKind::Pipe, "no work");
+}
+
+#[test]
 fn of_threads_of_one_name_the_one_with_deadlines_leads() {
     let turns = Turns { period_ns: 6 * MS, turns: 400, ..Turns::default() };
     let sleeper = || main(vec![part(Spent::Disk, 1800, 400)]);
