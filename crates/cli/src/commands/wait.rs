@@ -10,13 +10,11 @@ use punctual_lab::wait::{self, Plan, Request, interruptible, methods};
 use punctual_lab::ways::wait::Method;
 use punctual_record::{Limit, Quantity};
 use punctual_report::export::text::list::ListRow;
-use punctual_report::gate;
 
 use super::cpu_lock;
 use super::measure::{list, measure};
 use super::perform::{Perform, Planned};
 use super::until::{self, UntilArgs};
-use crate::args::limits::about_nothing;
 use crate::args::names::chosen;
 use crate::args::names::{Chosen, Item, Names, Shelf};
 use crate::args::{MeasureArgs, WatchArgs, values};
@@ -25,6 +23,7 @@ use crate::refusal::BadUsage;
 
 /// Options of `wait`.
 #[derive(Debug, Args)]
+#[command(mut_arg("until", |until| until.conflicts_with_all(["samples", "duration", "rounds", "why"])))]
 pub(crate) struct WaitArgs {
     /// Ways to wait, by name or kind (kind:timer), see --list [default: all]
     #[arg(value_name = "METHOD", value_parser = Names(&WAYS_TO_WAIT), hide_possible_values = true)]
@@ -50,14 +49,6 @@ pub(crate) struct WaitArgs {
 }
 
 impl WaitArgs {
-    /// Refuses a limit of `--until` that is about nothing that is measured.
-    fn check_until(&self) -> Result<(), BadUsage> {
-        let planned: Vec<_> = self.measured().into_iter().map(planned).collect();
-        let planned: Vec<_> = planned.iter().map(Planned::named).collect();
-        let subjects = self.until.until.iter().map(|limit| limit.subject.as_deref());
-        gate::check(subjects, &planned).map_err(|missing| about_nothing("--until", &missing))
-    }
-
     /// The ways to wait that are measured: those named, else all that can be.
     pub(crate) fn measured(&self) -> Vec<&'static Method> {
         chosen(&self.methods).unwrap_or_else(|| match self.interrupt {
@@ -95,7 +86,7 @@ impl Perform for WaitArgs {
             return list(methods.into_iter().map(row), self.measure.output.color);
         }
         if let Some(base) = &self.until.against {
-            self.check_until()?;
+            self.until.check(&self.measured().into_iter().map(planned).collect::<Vec<_>>())?;
             let cpus = cpu_lock::cpus(self.measure.conditions.cpus().as_ref());
             let request = |amount, rounds| request_for(self, Some((amount, rounds)));
             return until::run(&self.until, base, (&self.measure.output, &cpus), request);

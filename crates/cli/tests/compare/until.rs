@@ -1,10 +1,13 @@
-//! `wait --until`: measures until limits against an older run are judged.
+//! `wait --until` and `cyclic --until`: they measure until limits against an older run are judged.
 
 use std::path::Path;
+
+use punctual_testing::{Disturbed, undisturbed};
 
 use crate::{Left, punctual};
 
 const WAIT: [&str; 4] = ["wait", "clock_nanosleep_abs", "--for", "1ms"];
+const CYCLIC: [&str; 7] = ["cyclic", "--policy", "other", "--cpu", "0", "--no-keep", "--no-causes"];
 /// The slack of a machine that is later by far, however busy this one is.
 const LATER: [&str; 5] = ["run", "--timer-slack", "20ms", "--", env!("CARGO_BIN_EXE_punctual")];
 
@@ -64,4 +67,65 @@ fn what_makes_no_sense_is_refused_before_anything_is_measured() {
         assert!(left.stderr.contains(said), "{limit} {more:?}: {}", left.stderr);
         assert!(left.stdout.is_empty(), "{}", left.stdout);
     }
+}
+
+fn cyclic(folder: &Path, slack: &[&str], more: &[&str]) -> Left {
+    punctual(folder, &[slack, &CYCLIC, more].concat())
+}
+
+/// One run that goes on while it is looked at: its rounds are those of a single run, and its end is no interruption.
+#[test]
+fn cyclic_ends_when_its_limits_are_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let judged = |base: &[&str], new: &[&str], said: &str, code: i32| {
+        undisturbed(|_| {
+            let left = cyclic(folder.path(), base, &["--duration", "2s", "--quiet", "--json", "base.json"]);
+            assert_eq!(left.code, Some(0), "{}", left.stderr);
+            let until = ["--until", "p50 of cpu0 +25%", "--at-most", "4s", "--against", "base.json"];
+            let left = cyclic(folder.path(), new, &until);
+            if left.code == Some(4) {
+                // The machine wanders by more than the limit.
+                return Err(Disturbed(left.stdout));
+            }
+            assert_eq!(left.code, Some(code), "{}{}", left.stdout, left.stderr);
+            assert!(left.stdout.starts_with(said), "{}", left.stdout);
+            assert!(left.stderr.contains("4s"), "it says how long it may take: {}", left.stderr);
+            assert!(!left.stdout.contains("The run is incomplete"), "{}", left.stdout);
+            Ok(())
+        });
+    };
+    judged(&[], &LATER, "FAIL: p50 of cpu0 is worse by", 3);
+    judged(&LATER, &[], "PASS: 1 figure judged", 0);
+    // Too few wake-ups for the percentile.
+    let few = ["--every", "100ms", "--until", "p99 +5%", "--at-most", "300ms", "--against", "base.json"];
+    let left = cyclic(folder.path(), &[], &few);
+    assert_eq!(left.code, Some(4), "{}{}", left.stdout, left.stderr);
+    assert!(left.stdout.starts_with("UNDECIDED: "), "{}", left.stdout);
+    for (more, said) in
+        [(["--until", "p50 of cpu7000 +25%"], "invalid --until 'of cpu7000'"), (["--duration", "3s"], "--duration")]
+    {
+        let left =
+            cyclic(folder.path(), &[], &[&["--until", "p50 +25%", "--against", "base.json"][..], &more].concat());
+        assert_eq!((left.code, left.stdout.as_str()), (Some(2), ""), "{more:?}: {}", left.stderr);
+        assert!(left.stderr.contains(said), "{more:?}: {}", left.stderr);
+    }
+}
+
+#[test]
+fn runs_of_cyclic_are_compared_cpu_by_cpu_where_they_measured_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let measure = |slack: &[&str], more: &[&str], file: &str| {
+        let left = cyclic(folder.path(), slack, &[&["--duration", "1s", "--quiet", "--json", file], more].concat());
+        assert_eq!(left.code, Some(0), "{}", left.stderr);
+    };
+    measure(&[], &[], "old.json");
+    measure(&LATER, &[], "late.json");
+    measure(&[], &["--every", "10ms"], "other.json");
+    let compare = |new: &str| punctual(folder.path(), &["compare", "old.json", new, "--fail-if", "p50 +25%"]);
+    let late = compare("late.json");
+    assert!(late.stdout.contains("cpu0") && !late.stdout.starts_with("PASS"), "{}{}", late.stdout, late.stderr);
+    // Another interval is another series: nothing is said about it.
+    let other = compare("other.json");
+    assert!(!other.stdout.contains("worse") && !other.stdout.contains("better"), "{}{}", other.stdout, other.stderr);
+    assert_ne!(other.code, Some(0), "{}", other.stdout);
 }

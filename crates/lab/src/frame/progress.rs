@@ -58,6 +58,11 @@ pub trait Observer {
     /// The run so far, with the figures of the current experiment. Called under the same conditions as [`Observer::progress`].
     fn so_far(&mut self, _run: &dyn Fn() -> Run) {}
 
+    /// Whether the run shows enough: an experiment that can end early then does, and the run is complete.
+    fn has_enough(&self) -> bool {
+        false
+    }
+
     /// A line of output from the experiment. Called under the same conditions as [`Observer::progress`].
     fn line(&mut self, _text: &str) {}
 
@@ -82,6 +87,10 @@ impl Observer for OfRun<'_> {
         if let Some(run) = self.so_far {
             self.observer.so_far(run);
         }
+    }
+
+    fn has_enough(&self) -> bool {
+        self.observer.has_enough()
     }
 
     fn line(&mut self, text: &str) {

@@ -179,7 +179,7 @@ impl Attendance<'_> {
             match next(inbox, until)? {
                 Some(Event::HandOver(what)) => {
                     self.take(what, observer);
-                    let _ = self.turn.send(!self.stop.requested());
+                    let _ = self.turn.send(!self.stop.requested() && !observer.has_enough());
                 }
                 Some(Event::Stop) if matches!(ending, Ending::No) => ending = asked(),
                 Some(Event::Stop) => {}

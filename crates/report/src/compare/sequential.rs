@@ -24,7 +24,7 @@ use crate::verdict::gate::Outcome;
 /// The first look. Each further one doubles the time, so that the last ones still have a part of the error probability to spend.
 const FIRST: Duration = Duration::from_secs(2);
 /// Length of a round: as many as show how the figures wander.
-const ROUND: Duration = Duration::from_millis(200);
+pub const ROUND: Duration = Duration::from_millis(200);
 
 /// A gate that measures until it can decide.
 #[derive(Debug, Clone)]

@@ -1,5 +1,6 @@
 //! The native form: a thread on each CPU, at the highest priority that may be had, and a run in the record.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -13,6 +14,7 @@ use crate::args::{ConditionArgs, OutputArgs, values};
 use crate::commands::cpu_lock;
 use crate::commands::measure::{line, measure_watched};
 use crate::commands::perform::{Perform, Planned};
+use crate::commands::until::{self, Judge, Judged, UntilArgs};
 use crate::exit::Exit;
 use crate::output::Target;
 use crate::progress::Live;
@@ -23,6 +25,7 @@ use super::journal::Journal;
 
 /// Options of `cyclic`.
 #[derive(Debug, Args)]
+#[command(mut_arg("until", |until| until.conflicts_with("duration")))]
 pub(crate) struct CyclicArgs {
     /// From one wake-up to the next
     #[arg(long, value_name = "DUR", default_value = "1ms", value_parser = values::positive_duration)]
@@ -45,6 +48,8 @@ pub(crate) struct CyclicArgs {
     #[command(flatten)]
     pub(crate) conditions: ConditionArgs,
     #[command(flatten)]
+    pub(crate) until: UntilArgs,
+    #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
@@ -66,30 +71,51 @@ impl CyclicArgs {
         }
         Ok(asked)
     }
+
+    fn measured(&self, cpus: &CpuSet) -> Vec<Planned> {
+        let of_cpu = |cpu: usize| Planned::new(cyclic::EXPERIMENT, format!("cpu{cpu}"), Quantity::Lateness);
+        cpus.iter().map(of_cpu).collect()
+    }
 }
 
 impl Perform for CyclicArgs {
     fn perform(&self) -> anyhow::Result<Exit> {
+        let until = self.until.against.as_deref();
         let request = Request {
             conditions: self.asked()?,
             require: self.conditions.require,
             interval: self.every,
-            duration: self.duration,
+            duration: if until.is_some() { self.until.at_most } else { self.duration },
+            round: until.map(|_| Judged::<Journal>::round(self.until.at_most)),
             loads: self.load.clone(),
             causes: !self.no_causes,
             spikes_above: self.break_above,
         };
         let plan = Plan::new(request).map_err(BadUsage::from)?;
         let cpus: CpuSet = cpu_lock::cpus(self.conditions.cpus().as_ref());
+        self.until.check(&self.measured(&cpus))?;
+        let judge = until.map(|base| Judge::open(&self.until, base)).transpose()?;
         let output = OutputArgs { trace: self.trace.clone(), ..self.output.clone() };
         let outputs = output.open()?;
         let is_screen = terminal::has_both() && !output.full && !output.without_tables && !outputs.takes_stdout();
         let height = terminal::height().filter(|_| is_screen);
         let live = height.and_then(|height| Live::new(terminal::style(output.color), height));
         let mut journal = Journal::open(line(&output, &outputs).with_answer(live), !output.no_keep);
-        measure_watched(cyclic::EXPERIMENT, &output, outputs, &cpus, &mut journal, |session| {
-            cyclic::run(plan, session).context("cyclic")
-        })
+        let Some(judge) = judge else {
+            return measure_watched(cyclic::EXPERIMENT, &output, outputs, &cpus, &mut journal, |session| {
+                cyclic::run(plan, session).context("cyclic")
+            });
+        };
+        if !output.quiet {
+            judge.forecast();
+        }
+        let judge = RefCell::new(judge);
+        let mut judged = Judged::beside(journal, &judge);
+        let exit = measure_watched(cyclic::EXPERIMENT, &output, outputs, &cpus, &mut judged, |session| {
+            cyclic::run(plan, session).context("cyclic")?;
+            until::conclude(&judge, session)
+        })?;
+        Ok(judge.borrow().exit(exit))
     }
 
     fn lists_conditions(&self) -> bool {
@@ -97,8 +123,6 @@ impl Perform for CyclicArgs {
     }
 
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
-        let cpus = cpu_lock::cpus(self.conditions.cpus().as_ref());
-        let of_cpu = |cpu: usize| Planned::new(cyclic::EXPERIMENT, format!("cpu{cpu}"), Quantity::Lateness);
-        Some((&self.output.fail_if, cpus.iter().map(of_cpu).collect()))
+        Some((&self.output.fail_if, self.measured(&cpu_lock::cpus(self.conditions.cpus().as_ref()))))
     }
 }

@@ -135,7 +135,7 @@ fn perform(
     }
     seen.stretches = crew.gauges().iter().map(|gauge| Stretches::new(gauge, Unit::Nanoseconds)).collect();
     lookout.begin(&crew);
-    if plan.duration >= LONG {
+    if plan.duration >= LONG && plan.round.is_none() {
         lookout.compare(&crew);
     }
     seen.usage = watch(plan, stage, &mut seen.stretches, times, (&mut crew, &mut lookout, &shown));
@@ -177,7 +177,7 @@ fn watch(
     (crew, lookout, shown): (&mut Crew, &mut Lookout, &Shown),
 ) -> Vec<Option<Usage>> {
     let mut recorder = Recorder::new();
-    let each = (plan.duration / ROUNDS).min(LONGEST_ROUND);
+    let each = plan.round.unwrap_or_else(|| (plan.duration / ROUNDS).min(LONGEST_ROUND));
     let elapsed = || Duration::from_nanos((now_ns(Clock::Monotonic) - begin_ns).unsigned_abs());
     let (mut round, mut since) = (0, Duration::ZERO);
     while !crew.bell().rung() {

@@ -27,6 +27,8 @@ pub struct Request {
     pub interval: Duration,
     /// How long.
     pub duration: Duration,
+    /// The length of a round; without it a tenth of the run, and an hour at most. A run in rounds of a given length is watched all the time.
+    pub round: Option<Duration>,
     /// What the machine does meanwhile.
     pub loads: Vec<Load>,
     /// Whether each late wake-up is cut into causes.
@@ -45,6 +47,7 @@ pub struct Plan {
     pub(super) require: bool,
     pub(super) interval_ns: i64,
     pub(super) duration: Duration,
+    pub(super) round: Option<Duration>,
     pub(super) loads: Vec<Load>,
     pub(super) causes: bool,
     pub(super) spikes_above_ns: Option<i64>,
@@ -80,6 +83,7 @@ impl Plan {
             require: asked.require,
             interval_ns: i64::try_from(asked.interval.as_nanos()).unwrap_or(i64::MAX),
             duration: asked.duration,
+            round: asked.round,
             loads: asked.loads,
             causes: asked.causes,
             spikes_above_ns: asked.spikes_above.and_then(|above| i64::try_from(above.as_nanos()).ok()),
@@ -121,6 +125,7 @@ mod tests {
             require: false,
             interval,
             duration,
+            round: None,
             loads: Vec::new(),
             causes: true,
             spikes_above: None,
