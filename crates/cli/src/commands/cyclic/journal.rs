@@ -1,7 +1,9 @@
 //! The run so far, on disk: what a crash or SIGKILL leaves of a long run.
 //!
 //! Each second at the latest the whole run, with its causes, is written and synced beside its file and gets its name by rename(2). So the
-//! file is always a whole run, also after a crash of the machine. The end of the command removes it: the run itself is then kept as every run is. A later run finds what a killed one left, and names it.
+//! file is always a whole run, also after a crash of the machine. Where the disk is full, the file stays as it was, that is said, and later
+//! writings are tried. The end of the command removes the file: the run itself is then kept as every run is. A later run finds what a
+//! killed one left, and names it.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -15,6 +17,8 @@ use crate::{progress, saved, terminal};
 
 /// The name of the file has the process between these.
 const NAME: [&str; 2] = ["cyclic-", ".json"];
+/// The end of the name while it is written.
+const PART: &str = ".part";
 /// What a killed run is called once it was found: among the runs that could not be written, of which the oldest go first.
 const FOUND: &str = "unwritten-";
 /// From one writing to the next.
@@ -25,6 +29,8 @@ pub(super) struct Journal {
     line: progress::Line,
     path: Option<PathBuf>,
     written: Option<Instant>,
+    /// The last writing failed, and that was said.
+    fails: bool,
 }
 
 impl Journal {
@@ -38,32 +44,63 @@ impl Journal {
             }
         }
         let path = folder.map(|folder| folder.join(NAME.join(&std::process::id().to_string())));
-        Self { line, path, written: None }
+        Self { line, path, written: None, fails: false }
     }
 
     fn write(&mut self, run: &Run) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let mut json = Vec::new();
         run.to_json(&mut json).map_err(io::Error::other)?;
-        let part = path.with_extension("part");
-        let mut file = File::create(&part)?;
-        file.write_all(&json)?;
-        file.sync_data()?;
-        fs::rename(&part, path)?;
+        let part = path.with_extension(&PART[1..]);
+        let written = File::create(&part).and_then(|mut file| {
+            file.write_all(&json)?;
+            file.sync_data()?;
+            fs::rename(&part, path)
+        });
+        if written.is_err() {
+            // On a full disk it is in the way of the next one.
+            let _ = fs::remove_file(&part);
+        }
+        written?;
         // The new name is on disk when its folder is.
         path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    }
+
+    /// Says once that the run so far is not written, and once that it is again.
+    fn tell(&mut self, written: io::Result<()>) {
+        let path = self.path.as_deref().unwrap_or(Path::new("")).display();
+        match written {
+            Err(error) if !self.fails => {
+                let text = format!(
+                    "the run so far cannot be written to {path}: {error}; what it held stays, and measuring goes on"
+                );
+                self.line.warn(&text);
+                self.fails = true;
+            }
+            Ok(()) if self.fails => {
+                let text = format!("the run so far is written to {path} again");
+                self.line.warn(&text);
+                self.fails = false;
+            }
+            _ => {}
+        }
     }
 }
 
 /// The files of processes that are gone, each under a name that no later process takes.
 fn left_behind(folder: &Path) -> Vec<PathBuf> {
     let files = folder.read_dir().into_iter().flatten().flatten();
-    let of_the_dead = |name: &str| {
-        let process: u32 = name.strip_prefix(NAME[0])?.strip_suffix(NAME[1])?.parse().ok()?;
+    let of_the_dead = |name: &str, end: &str| {
+        let process: u32 = name.strip_prefix(NAME[0])?.strip_suffix(end)?.parse().ok()?;
         (!Path::new(&format!("/proc/{process}")).exists()).then_some(process)
     };
     let found = files.filter_map(|file| {
-        let process = of_the_dead(file.file_name().to_str()?)?;
+        let name = file.file_name();
+        if of_the_dead(name.to_str()?, PART).is_some() {
+            // The writing that was cut short.
+            let _ = fs::remove_file(file.path());
+        }
+        let process = of_the_dead(name.to_str()?, NAME[1])?;
         let since = file.metadata().ok()?.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
         let name = format!("{FOUND}{:012}.{:09}-{process}.json", since.as_secs(), since.subsec_nanos());
         let path = folder.join(name);
@@ -86,9 +123,9 @@ impl Observer for Journal {
         if self.written.is_none_or(|at| at.elapsed() >= EACH) {
             self.written = Some(Instant::now());
             let run = run();
-            // A full disk: what was written before stays, and later writings are tried.
             if !run.series.is_empty() {
-                let _ = self.write(&run);
+                let written = self.write(&run);
+                self.tell(written);
             }
         }
     }
@@ -108,7 +145,7 @@ impl Observer for Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        for path in self.path.iter().flat_map(|path| [path.clone(), path.with_extension("part")]) {
+        for path in self.path.iter().flat_map(|path| [path.clone(), path.with_extension(&PART[1..])]) {
             let _ = fs::remove_file(path);
         }
     }
