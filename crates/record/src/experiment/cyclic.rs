@@ -18,5 +18,7 @@ metrics! {
     pub struct Metrics {
         /// Expected wake-ups that the thread overslept: it was not yet back from an earlier one.
         missed: u64 => sum,
+        /// Times that the thread rested, to stay below what the kernel allows real-time threads; its wake-ups meanwhile are missed.
+        rested: u64 => sum,
     }
 }

@@ -3,10 +3,11 @@
 //! Takes the kernel's version string, its configuration if it is readable, and debugfs if access is allowed.
 
 use std::io::Read;
+use std::path::PathBuf;
 
 use flate2::read::GzDecoder;
 
-use crate::model::RtLimits;
+use crate::model::{FairServer, Host, RtLimits};
 use crate::tree::CpuList;
 use crate::tree::Tree;
 
@@ -135,6 +136,7 @@ pub(crate) fn real_time(tree: &Tree, preempt_rt: Option<bool>) -> RtLimits {
     RtLimits {
         period_us: tree.number("proc/sys/kernel/sched_rt_period_us"),
         runtime_us: tree.number("proc/sys/kernel/sched_rt_runtime_us"),
+        fair_server: fair_server(tree),
         rtprio_limit: rtprio.map(|limit| match limit {
             Limit::Of(priority) => priority,
             Limit::Unlimited => HIGHEST_PRIORITY,
@@ -146,6 +148,26 @@ pub(crate) fn real_time(tree: &Tree, preempt_rt: Option<bool>) -> RtLimits {
         },
         memlock_unlimited: memlock.map(|limit| limit == Limit::Unlimited),
         preempt_rt,
+    }
+}
+
+/// The fair server with the largest share of its CPU; `None`: none can be read.
+fn fair_server(tree: &Tree) -> Option<FairServer> {
+    let servers = tree.numbered("sys/kernel/debug/sched/fair_server", "cpu");
+    let one = |(_, folder): (u32, PathBuf)| {
+        let [runtime_ns, period_ns] = ["runtime", "period"].map(|name| tree.number(folder.join(name)));
+        Some(FairServer { runtime_ns: runtime_ns?, period_ns: period_ns.filter(|period| *period > 0)? })
+    };
+    let share = |server: &FairServer| server.runtime_ns.saturating_mul(1_000_000) / server.period_ns;
+    servers.into_iter().filter_map(one).max_by_key(share)
+}
+
+impl Host {
+    /// Whether the kernel has fair servers: since Linux 6.12. `None`: its version is not known.
+    #[must_use]
+    pub fn has_fair_servers(&self) -> Option<bool> {
+        let by_version = || Some(numbers(self.kernel.as_deref()?)? >= (6, 12));
+        self.rt.fair_server.map(|_| true).or_else(by_version)
     }
 }
 

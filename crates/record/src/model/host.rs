@@ -67,6 +67,9 @@ pub struct RtLimits {
     pub period_us: Option<i64>,
     /// `/proc/sys/kernel/sched_rt_runtime_us`; -1: no throttling.
     pub runtime_us: Option<i64>,
+    /// What the fair servers keep for other threads, where they can be read: the largest share of a CPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fair_server: Option<FairServer>,
     /// `RLIMIT_RTPRIO` of this process; 99 where it is unlimited.
     pub rtprio_limit: Option<u64>,
     /// May raise itself to real time (CAP_SYS_NICE effective).
@@ -78,6 +81,17 @@ pub struct RtLimits {
     pub memlock_unlimited: Option<bool>,
     /// `/sys/kernel/realtime` is 1 (PREEMPT_RT).
     pub preempt_rt: Option<bool>,
+}
+
+/// The fair server of a CPU (`/sys/kernel/debug/sched/fair_server`, Linux 6.12 and later): so much of each period is for threads below
+/// real time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FairServer {
+    /// Of each period, for these threads.
+    pub runtime_ns: u64,
+    /// The period.
+    pub period_ns: u64,
 }
 
 /// Idle states.

@@ -24,7 +24,8 @@ pub use causes::{
 pub use flat::MOST_SERIES;
 pub use hint::{Ask, Hint};
 pub use host::{
-    CPU, ConditionSet, Cpufreq, Cpuidle, DMA_LATENCY, Host, NICE, POLICY, Refusal, RtLimits, Setting, TIMER_SLACK,
+    CPU, ConditionSet, Cpufreq, Cpuidle, DMA_LATENCY, FairServer, Host, NICE, POLICY, Refusal, RtLimits, Setting,
+    TIMER_SLACK,
 };
 pub use notice::{Notice, PauseCause};
 pub use run::{

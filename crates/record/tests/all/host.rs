@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use proptest::prelude::*;
-use punctual_record::{Cpufreq, Cpuidle, Host, RtLimits};
+use punctual_record::{Cpufreq, Cpuidle, FairServer, Host, RtLimits};
 
 const LIMITS: &str = "\
 Limit                     Soft Limit           Hard Limit           Units     
@@ -87,6 +87,7 @@ fn a_virtual_machine() {
         rt: RtLimits {
             period_us: Some(1_000_000),
             runtime_us: Some(950_000),
+            fair_server: None,
             rtprio_limit: Some(0),
             cap_sys_nice: Some(true),
             memlock_bytes: Some(8_388_608),
@@ -120,6 +121,12 @@ fn a_laptop() {
         ),
         ("proc/self/status", "CapEff:\t0000000000000000\nCpus_allowed_list:\t0-127\n"),
         ("sys/kernel/debug/sched/preempt", "none (voluntary) full \n"),
+        ("sys/kernel/debug/sched/fair_server/cpu0/runtime", "50000000\n"),
+        ("sys/kernel/debug/sched/fair_server/cpu0/period", "1000000000\n"),
+        ("sys/kernel/debug/sched/fair_server/cpu1/runtime", "100000000\n"),
+        ("sys/kernel/debug/sched/fair_server/cpu1/period", "1000000000\n"),
+        ("sys/kernel/debug/sched/fair_server/cpu2/runtime", "no number\n"),
+        ("sys/kernel/debug/sched/fair_server/cpu2/period", "0\n"),
         ("sys/class/dmi/id/sys_vendor", "LENOVO\n"),
         ("sys/class/dmi/id/product_name", "20XW0026GE\n"),
         ("sys/devices/system/cpu/online", "0-7\n"),
@@ -153,6 +160,7 @@ fn a_laptop() {
     assert_eq!((host.isolated_cpus.as_deref(), host.nohz_full_cpus.as_deref()), (Some("2-3"), Some("2-3")));
     assert_eq!((host.smt, host.cpus_allowed.as_deref()), (Some(true), Some("0-7")));
     let rt = RtLimits {
+        fair_server: Some(FairServer { runtime_ns: 100_000_000, period_ns: 1_000_000_000 }),
         rtprio_limit: Some(95),
         cap_sys_nice: Some(false),
         memlock_unlimited: Some(true),

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use punctual_record::experiment::cyclic::{Metrics, Parameters};
-use punctual_record::{CallCauses, Distribution, Experiment, LateWake, Run, Series};
+use punctual_record::{CallCauses, ConditionSet, Distribution, Experiment, LateWake, Run, Series};
 
 use crate::causes;
 use crate::document::{Align, Block, Column, Columns, Note, Section, Table};
 use crate::evidence::tail;
 use crate::format::naming::under;
-use crate::format::{self, Scale, spoken, units};
+use crate::format::{self, Scale, grouped, spoken, units};
 use crate::verdict::{Advice, Answer, is_busy};
 
 use super::shared::{ALWAYS, Family, Measured, absent_note, measured};
@@ -18,14 +18,24 @@ type Cyclic<'a> = Measured<'a, Parameters, Metrics>;
 
 pub(super) const FAMILY: Family = Family { answer, ..Family::without_answer("cyclic", sections) };
 
+/// A section for the threads of each set of conditions and load, which its heading names.
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let all = measured(series, Experiment::cyclic);
-    let Some(first) = all.first() else { return Vec::new() };
-    let load = first.parameters.load.as_ref().map_or_else(|| "no load".to_owned(), |load| format!("load: {load}"));
+    let groups = grouped(&all, alike).into_iter();
+    groups.map(|((conditions, load), threads)| section(run, (conditions, load), &threads)).collect()
+}
+
+/// The conditions and the load.
+fn alike<'a>(thread: &Cyclic<'a>) -> (&'a str, Option<&'a str>) {
+    (&thread.series.conditions, thread.parameters.load.as_deref())
+}
+
+fn section(run: &Run, (conditions, load): (&str, Option<&str>), all: &[Cyclic<'_>]) -> Section {
+    let load = load.map_or_else(|| "no load".to_owned(), |load| format!("load: {load}"));
     let intervals = all.iter().map(|thread| thread.parameters.interval_ns);
     let [shortest, longest] = [intervals.clone().min(), intervals.max()].map(|ns| units::exact(ns.unwrap_or(0)));
     let interval = if shortest == longest { shortest } else { format!("{shortest} to {longest}") };
-    let heading = format!("wake-ups every {interval}, {load}, {}", under(&first.conditions));
+    let heading = format!("wake-ups every {interval}, {load}, {}", under(conditions));
     let table = Columns::new()
         .left("CPU", ALWAYS, |thread: &Cyclic<'_>| thread.subject.trim_start_matches("cpu").to_owned())
         .count("wake-ups", ALWAYS, |thread| Some(thread.summary.count))
@@ -36,14 +46,50 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
         .ns("p99", ALWAYS, |thread| thread.summary.p99)
         .ns("p99.9", 60, |thread| thread.summary.p999)
         .ns("max", ALWAYS, |thread| thread.summary.max)
-        .plain(&all);
+        .plain(all);
     let mut notes = vec![Note::always(
         "missed: wake-ups that were due while the thread had not come back from an earlier one. They are no part of the percentiles.",
     )];
-    notes.extend(longer(&all).map(Note::always));
+    notes.extend(allowed(run, all).map(Note::always));
+    notes.extend(longer(all).map(Note::always));
     notes.extend(all.iter().filter_map(|thread| composed(run, thread)).map(Note::always));
-    notes.extend(absent_note(series.iter().copied()));
-    vec![Section::new(heading).with(Block::Table(table)).with(Block::Legend(notes))]
+    notes.extend(absent_note(all.iter().map(|thread| thread.series)));
+    Section::new(heading).with(Block::Table(table)).with(Block::Legend(notes))
+}
+
+/// What the kernel allows threads that are real-time, and whether these rested for it; nothing for others.
+fn allowed(run: &Run, all: &[Cyclic<'_>]) -> Option<String> {
+    let is_theirs = |set: &&ConditionSet| all.iter().any(|thread| thread.conditions == set.label);
+    run.conditions.iter().find(is_theirs).filter(|set| set.is_real_time())?;
+    let rt = &run.host.rt;
+    let ms = |ns: u64| units::exact(i64::try_from(ns).unwrap_or(i64::MAX));
+    let throttled = match rt.runtime_us.zip(rt.period_us) {
+        Some((runtime, period)) if (0..period).contains(&runtime) => {
+            let [runtime, period] = [runtime, period].map(|us| units::exact(us.saturating_mul(1000)));
+            format!("RT throttling leaves real-time threads {runtime} of {period} on a CPU.")
+        }
+        Some(_) => "RT throttling is off.".to_owned(),
+        None => "Whether real-time threads are throttled is not known: /proc/sys/kernel/sched_rt_runtime_us was not readable.".to_owned(),
+    };
+    let kept = match (rt.fair_server, run.host.has_fair_servers()) {
+        (Some(server), _) if server.runtime_ns > 0 => {
+            let [runtime, period] = [server.runtime_ns, server.period_ns].map(ms);
+            format!(" The fair server keeps {runtime} of {period} for other threads.")
+        }
+        (Some(_), _) => " The fair server keeps nothing for other threads.".to_owned(),
+        (None, Some(false)) => String::new(),
+        (None, _) => {
+            " What the fair server keeps for other threads is not known: /sys/kernel/debug/sched/fair_server was not readable.".to_owned()
+        }
+    };
+    let rested = match all.iter().filter_map(|thread| thread.metrics.rested).sum() {
+        0 => String::new(),
+        times => format!(
+            " The threads stayed below that by {}, in which wake-ups were missed: they have too little time for this interval.",
+            units::many(times, "rest")
+        ),
+    };
+    Some(throttled + &kept + &rested)
 }
 
 /// What the causes add up to if each comes at its worst in one wake-up, beside the worst that was seen.

@@ -10,6 +10,7 @@ mod compare;
 mod compared;
 mod compared_causes;
 mod contradictions;
+mod cyclic;
 mod document;
 mod explained;
 mod forms;

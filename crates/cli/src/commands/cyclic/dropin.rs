@@ -325,6 +325,7 @@ fn orders(options: &Options, allowed: &CpuSet) -> anyhow::Result<Orders> {
         cycles: options.loops,
         lasts_ns: options.duration_s.map(|seconds| seconds.saturating_mul(1_000_000_000)),
         break_above: options.break_above,
+        share: None,
     };
     let mark = if options.tracemark && options.break_above.is_some() {
         Some(TraceMark::open().map_err(|why| anyhow!("--tracemark: {why}"))?)

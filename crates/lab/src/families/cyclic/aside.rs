@@ -90,7 +90,8 @@ mod tests {
     #[test]
     fn each_thread_has_a_series_in_nanoseconds() {
         let member = |interval_ns: i64| Member { conditions: Conditions::new().cpu(0), interval_ns, smis_of: None };
-        let limits = Limits { unit: Unit::Microseconds, cycles: Some(20), lasts_ns: None, break_above: None };
+        let limits =
+            Limits { unit: Unit::Microseconds, cycles: Some(20), lasts_ns: None, break_above: None, share: None };
         let mut aside = Aside::open(vec!["cyclictest".into(), "-t2".into()], limits.unit);
         let orders = Orders {
             members: vec![member(1_000_000), member(1_500_000)],

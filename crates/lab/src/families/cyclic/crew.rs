@@ -335,7 +335,8 @@ mod tests {
         Orders { members, clock: Clock::Monotonic, waiting, start, limits, keep, bell }
     }
 
-    const LIMITS: Limits = Limits { unit: Unit::Nanoseconds, cycles: Some(5), lasts_ns: None, break_above: None };
+    const LIMITS: Limits =
+        Limits { unit: Unit::Nanoseconds, cycles: Some(5), lasts_ns: None, break_above: None, share: None };
 
     #[test]
     fn each_way_to_wait_cycles_and_is_never_early() {

@@ -45,13 +45,16 @@ impl Cycle {
     pub(super) fn woke(&mut self, now_ns: i64) -> Woken {
         let late_ns = now_ns.saturating_sub(self.next_ns);
         self.skip(1);
-        let behind_ns = now_ns.saturating_sub(self.next_ns);
-        if behind_ns <= 0 {
-            return Woken { late_ns, missed: 0 };
-        }
+        Woken { late_ns, missed: self.slept_until(now_ns) }
+    }
+
+    /// The thread slept beside its wake-ups. Returns how many were expected before `now_ns`.
+    #[inline]
+    pub(super) fn slept_until(&mut self, now_ns: i64) -> u64 {
+        let behind_ns = now_ns.saturating_sub(self.next_ns).max(0);
         let missed = behind_ns.unsigned_abs().div_ceil(self.interval_ns.unsigned_abs());
         self.skip(missed);
-        Woken { late_ns, missed }
+        missed
     }
 
     /// A timer woke the thread, which read the clock at `now_ns`. The timer expired `missed` times more before its signal was taken.

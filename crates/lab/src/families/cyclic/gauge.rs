@@ -29,6 +29,7 @@ pub struct Gauge {
     tid: AtomicI32,
     cycles: AtomicU64,
     missed: AtomicU64,
+    rested: AtomicU64,
     smis: AtomicU64,
     min: AtomicI64,
     max: AtomicI64,
@@ -63,6 +64,7 @@ impl Gauge {
             tid: AtomicI32::new(0),
             cycles: AtomicU64::new(0),
             missed: AtomicU64::new(0),
+            rested: AtomicU64::new(0),
             smis: AtomicU64::new(0),
             min: AtomicI64::new(i64::MAX),
             max: AtomicI64::new(i64::MIN),
@@ -117,6 +119,12 @@ impl Gauge {
         self.cycles.store(cycle.wrapping_add(1), Ordering::Release);
     }
 
+    /// Counts a rest, and what was missed meanwhile.
+    pub(super) fn rested_over(&self, missed: u64) {
+        add(&self.rested, 1);
+        add(&self.missed, missed);
+    }
+
     #[inline]
     fn place(&self, value: i64, cycle: u64) {
         // A negative value is none of the units either.
@@ -146,6 +154,12 @@ impl Gauge {
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
+    }
+
+    /// Rests so far.
+    #[must_use]
+    pub fn rested(&self) -> u64 {
+        self.rested.load(Ordering::Relaxed)
     }
 
     /// SMIs so far.

@@ -9,6 +9,7 @@ mod load;
 mod lookout;
 mod native;
 mod plan;
+mod rest;
 mod stretch;
 mod turn;
 

@@ -18,6 +18,7 @@ use super::gauge::Keep;
 use super::load::Loads;
 use super::lookout::Lookout;
 use super::plan::Plan;
+use super::rest;
 use super::stretch::Stretches;
 use super::turn::{Limits, Unit, Waiting};
 use crate::frame::stage::Stage;
@@ -54,7 +55,8 @@ struct Seen {
 /// # Errors
 /// If no thread could be started, or a required condition was refused.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
-    let plan = Arc::new(plan);
+    let share = plan.is_real_time().then(|| rest::share(&session.host().rt));
+    let plan = Arc::new(Plan { share, ..plan });
     let place = Place { cpus: Vec::new(), real_time: plan.is_real_time() };
     let asked = plan.of_threads.clone().over(&plan.of_all);
     let (performed, begin_ns) = (Arc::clone(&plan), now_ns(Clock::Monotonic));
@@ -162,6 +164,7 @@ fn orders(plan: &Plan) -> Orders {
             cycles: None,
             lasts_ns: i64::try_from(plan.duration.as_nanos()).ok(),
             break_above: None,
+            share: plan.share,
         },
         keep: Keep { spread: true, ..Keep::default() },
         bell: Bell::with(plan.spikes_above_ns.map(|above| Spikes::new(above, SPIKES)), None),

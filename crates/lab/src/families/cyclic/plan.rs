@@ -51,6 +51,8 @@ pub struct Plan {
     pub(super) loads: Vec<Load>,
     pub(super) causes: bool,
     pub(super) spikes_above_ns: Option<i64>,
+    /// What a real-time thread takes of its CPU at most; the machine says.
+    pub(super) share: Option<f64>,
 }
 
 impl Plan {
@@ -86,6 +88,7 @@ impl Plan {
             round: asked.round,
             loads: asked.loads,
             causes: asked.causes,
+            share: None,
             spikes_above_ns: asked.spikes_above.and_then(|above| i64::try_from(above.as_nanos()).ok()),
         })
     }

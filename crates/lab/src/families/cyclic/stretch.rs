@@ -27,7 +27,8 @@ impl Stretches {
 
     /// The series of this subject; `None` without a cycle.
     pub(super) fn series(&self, subject: String, parameters: Parameters, label: &str) -> Option<Series> {
-        let metrics = Metrics { missed: Some(self.gauge.missed()) };
+        let rested = Some(self.gauge.rested()).filter(|rested| *rested > 0);
+        let metrics = Metrics { missed: Some(self.gauge.missed()), rested };
         let experiment = Experiment::Cyclic(Typed { parameters, metrics });
         let (conditions, quantity) = (label.to_owned(), Quantity::Lateness);
         let id = SeriesId { experiment, subject, about: About::default(), conditions, quantity };

@@ -14,6 +14,7 @@ use punctual_linux::{self as linux, sleep};
 use super::bell::{Bell, Spike};
 use super::cycle::Cycle;
 use super::gauge::Gauge;
+use super::rest::Rest;
 
 /// How a thread waits for its next wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +70,8 @@ pub struct Limits {
     pub lasts_ns: Option<i64>,
     /// After a value above this one, and all with it.
     pub break_above: Option<i64>,
+    /// It rests before it has more than this share of its CPU.
+    pub share: Option<f64>,
 }
 
 /// A way to wait.
@@ -78,6 +81,12 @@ pub(super) trait Wait {
 
     /// Waits for the next wake-up.
     fn wait(&mut self, cycle: &mut Cycle) -> linux::Result<Slept>;
+
+    /// CPU time of the thread.
+    fn used_ns(&mut self) -> i64;
+
+    /// Sleeps beside the wake-ups.
+    fn rest(&mut self, ns: i64) -> linux::Result<()>;
 }
 
 /// How a wait ended.
@@ -143,6 +152,14 @@ impl Wait for Kernel {
             (Ended::TimeUp, None) => Slept::Woke,
         })
     }
+
+    fn used_ns(&mut self) -> i64 {
+        now_ns(Clock::ThreadCpu)
+    }
+
+    fn rest(&mut self, ns: i64) -> linux::Result<()> {
+        sleep::nanosleep(ns).map(drop)
+    }
 }
 
 /// The SMIs that a CPU has had (`MSR_SMI_COUNT`), through msr(4).
@@ -189,7 +206,8 @@ pub(super) struct Turn<'a> {
 impl Turn<'_> {
     /// Cycles until it or all are to end. `began_ns`: the start of the first interval.
     pub(super) fn perform<W: Wait>(&mut self, wait: &mut W, cycle: &mut Cycle, began_ns: i64) -> linux::Result<()> {
-        let Limits { unit, cycles, lasts_ns, break_above } = self.limits;
+        let Limits { unit, cycles, lasts_ns, break_above, share } = self.limits;
+        let mut rest = share.map(|share| Rest::new(share, wait.now_ns(), wait.used_ns()));
         let until_ns = lasts_ns.map(|ns| began_ns.saturating_add(ns));
         while !self.bell.rung() {
             let slept = wait.wait(cycle)?;
@@ -216,21 +234,32 @@ impl Turn<'_> {
             if cycles.is_some_and(|cycles| self.gauge.cycles() >= cycles) {
                 break;
             }
+            if let Some(owed) = rest.as_mut().and_then(|rest| rest.owed(now_ns, || wait.used_ns())) {
+                wait.rest(owed)?;
+                self.gauge.rested_over(cycle.slept_until(wait.now_ns()));
+            }
         }
         Ok(())
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::bell::Spikes;
     use super::super::gauge::Keep;
     use super::*;
 
     /// A clock that only waiting moves: each wait is late by what the generator says.
-    struct Moved<F> {
-        now_ns: i64,
+    pub(in super::super) struct Moved<F> {
+        pub(in super::super) now_ns: i64,
         late: F,
+        rested_ns: i64,
+    }
+
+    impl<F: FnMut() -> i64> Moved<F> {
+        pub(in super::super) fn new(late: F) -> Self {
+            Self { now_ns: 0, late, rested_ns: 0 }
+        }
     }
 
     impl<F: FnMut() -> i64> Wait for Moved<F> {
@@ -242,21 +271,33 @@ mod tests {
             self.now_ns = self.now_ns.max(cycle.next_ns()) + (self.late)();
             Ok(Slept::Woke)
         }
+
+        /// It has the CPU all the time but its rests.
+        fn used_ns(&mut self) -> i64 {
+            self.now_ns - self.rested_ns
+        }
+
+        fn rest(&mut self, ns: i64) -> linux::Result<()> {
+            self.now_ns += ns;
+            self.rested_ns += ns;
+            Ok(())
+        }
     }
 
-    const LIMITS: Limits = Limits { unit: Unit::Nanoseconds, cycles: None, lasts_ns: None, break_above: None };
+    pub(in super::super) const LIMITS: Limits =
+        Limits { unit: Unit::Nanoseconds, cycles: None, lasts_ns: None, break_above: None, share: None };
 
     fn performed(limits: Limits, bell: &Bell, interval_ns: i64, late: impl FnMut() -> i64) -> (Gauge, i64) {
         let gauge = Gauge::new(Keep { units: 100, values: false, spread: true }, false);
         let mut turn = Turn { thread: 3, tid: 42, limits, gauge: &gauge, bell, smis: None };
-        let mut wait = Moved { now_ns: 0, late };
+        let mut wait = Moved::new(late);
         turn.perform(&mut wait, &mut Cycle::new(0, interval_ns), 0).unwrap();
         let now_ns = wait.now_ns;
         (gauge, now_ns)
     }
 
     /// xorshift64*: late by 0 to 4 us, and once in some thousand cycles by up to 60 ms.
-    fn stalls() -> impl FnMut() -> i64 {
+    pub(in super::super) fn stalls() -> impl FnMut() -> i64 {
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         move || {
             state ^= state >> 12;
@@ -306,6 +347,18 @@ mod tests {
         let bell = Bell::default();
         let (gauge, now_ns) = performed(Limits { lasts_ns: Some(10_000), ..LIMITS }, &bell, 1000, || 1);
         assert_eq!((gauge.cycles(), now_ns, bell.rung()), (10, 10_001, true));
+    }
+
+    #[test]
+    fn a_thread_that_has_its_cpu_all_the_time_rests_and_counts_what_it_misses() {
+        let bell = Bell::default();
+        let limits = Limits { cycles: Some(100_000), share: Some(0.8), ..LIMITS };
+        let (gauge, now_ns) = performed(limits, &bell, 10_000, || 9_000);
+        // Rests of a quarter of the time before.
+        assert!((19..=21).contains(&gauge.rested()), "{}", gauge.rested());
+        assert_eq!(gauge.cycles() + gauge.missed(), ((now_ns - 1) / 10_000).unsigned_abs());
+        let (never, _) = performed(Limits { share: None, ..limits }, &Bell::default(), 10_000, || 9_000);
+        assert_eq!((never.rested(), never.missed()), (0, 0));
     }
 
     #[test]

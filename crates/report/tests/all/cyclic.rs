@@ -1,0 +1,119 @@
+//! Threads that wake up at regular intervals: what the headings, the drawing and the sentences say, and where they must not.
+
+use punctual_record::experiment::cyclic::{Metrics, Parameters};
+use punctual_record::{About, ConditionSet, Experiment, FairServer, Quantity, RtLimits, Run, Series, Typed};
+use punctual_report::export::text;
+use punctual_report::{Document, Style};
+
+use crate::common::{Made, found, histogram, run, samples, set, summary};
+
+const FIFO: &str = "SCHED_FIFO 80";
+const OTHER: &str = "SCHED_OTHER";
+
+fn thread(cpu: u32, conditions: &'static str, load: Option<&str>, samples: &[i64]) -> Series {
+    let parameters = Parameters { interval_ns: 1_000_000, load: load.map(str::to_owned) };
+    let metrics = Metrics { missed: Some(0), ..Metrics::default() };
+    Series {
+        experiment: Experiment::Cyclic(Typed { parameters, metrics }),
+        subject: format!("cpu{cpu}"),
+        about: About::default(),
+        quantity: Quantity::Lateness,
+        summary: summary(samples),
+        histogram: Some(histogram(samples)),
+        ..Made::sleep("nanosleep", conditions, 50_000).series()
+    }
+}
+
+fn sets() -> Vec<ConditionSet> {
+    vec![set(FIFO, "fifo:80", None, 0), found(OTHER, 50_000)]
+}
+
+fn run_of(series: Vec<Series>) -> Run {
+    Run { series, ..run(&["punctual", "cyclic"], sets(), &[]) }
+}
+
+/// The text, whose lines are joined: a sentence may end in a later one.
+fn full(run: &Run) -> String {
+    let text = text::render(&Document::from_run(run), &Style::default());
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_heading_names_the_conditions_and_the_load_of_its_own_threads() {
+    let samples = samples(50_000, 4000);
+    let alike = full(&run_of(vec![thread(0, FIFO, None, &samples), thread(1, FIFO, None, &samples)]));
+    assert_eq!(alike.matches("wake-ups every 1 ms, no load, under SCHED_FIFO 80").count(), 1, "{alike}");
+    let differ = full(&run_of(vec![
+        thread(0, FIFO, None, &samples),
+        thread(1, OTHER, None, &samples),
+        thread(2, FIFO, Some("cpu"), &samples),
+        thread(3, FIFO, None, &samples),
+    ]));
+    for heading in ["no load, under SCHED_FIFO 80", "no load, under SCHED_OTHER", "load: cpu, under SCHED_FIFO 80"]
+        .map(|rest| format!("wake-ups every 1 ms, {rest}"))
+    {
+        assert_eq!(differ.matches(&heading).count(), 1, "{heading}: {differ}");
+    }
+}
+
+#[test]
+fn the_drawing_shows_where_samples_are_and_nothing_where_none_are() {
+    let early = vec![10_000; 1000];
+    let late: Vec<i64> = std::iter::repeat_n(10_000, 999).chain([900_000]).collect();
+    let drawn = |series: Vec<Series>| {
+        let text = text::render(&Document::from_run(&run_of(series)), &Style::default());
+        let row = |cpu: &str| {
+            let line = text.lines().find(|line| line.trim_start().starts_with(cpu)).unwrap_or_else(|| panic!("{text}"));
+            line.chars().filter(|c| ('▁'..='█').contains(c)).collect::<String>()
+        };
+        (row("0 "), row("1 "), text)
+    };
+    let (first, second, text) = drawn(vec![thread(0, FIFO, None, &early), thread(1, FIFO, None, &late)]);
+    assert_eq!((first.chars().count(), second.chars().count()), (1, 2), "{text}");
+    assert!(text.contains("10.0 µs to 900 µs"), "{text}");
+    // Without samples nothing is drawn: an empty drawing would be that of a thread without a late wake-up.
+    let unknown = Series { histogram: None, ..thread(1, FIFO, None, &late) };
+    let (first, second, text) = drawn(vec![thread(0, FIFO, None, &early), unknown]);
+    assert_eq!((first.chars().count(), second.as_str()), (1, ""), "{text}");
+    let row = text.lines().find(|line| line.trim_start().starts_with("1 ")).unwrap();
+    assert!(row.trim_end().ends_with('–'), "it says that it is not known: {row}");
+}
+
+#[test]
+fn what_the_kernel_allows_real_time_threads_is_said_and_the_unknown_too() {
+    let samples = samples(50_000, 4000);
+    let said = |kernel: &str, rt: RtLimits, conditions: &'static str| {
+        let mut run = run_of(vec![thread(0, conditions, None, &samples)]);
+        (run.host.kernel, run.host.rt) = (Some(kernel.into()), rt);
+        full(&run)
+    };
+    let throttled = RtLimits { period_us: Some(1_000_000), runtime_us: Some(950_000), ..RtLimits::default() };
+    let server = Some(FairServer { runtime_ns: 50_000_000, period_ns: 1_000_000_000 });
+    let old = said("6.1.0", throttled.clone(), FIFO);
+    assert!(old.contains("RT throttling leaves real-time threads 950 ms of 1 s on a CPU."), "{old}");
+    assert!(!old.contains("The fair server") && !old.contains("What the fair server"), "{old}");
+    let new = RtLimits { runtime_us: Some(1_000_000), fair_server: server, ..throttled.clone() };
+    let new = said("7.3.1", new, FIFO);
+    assert!(new.contains("RT throttling is off. The fair server keeps 50 ms of 1 s for other threads."), "{new}");
+    let unknown = said("6.12.0", RtLimits::default(), FIFO);
+    assert!(unknown.contains("Whether real-time threads are throttled is not known"), "{unknown}");
+    assert!(unknown.contains("What the fair server keeps for other threads is not known"), "{unknown}");
+    let other = said("6.12.0", throttled, OTHER);
+    assert!(!other.contains("real-time threads") && !other.contains("What the fair server"), "{other}");
+}
+
+#[test]
+fn rests_are_said_only_where_threads_rested() {
+    let samples = samples(50_000, 4000);
+    let mut rested = thread(0, FIFO, None, &samples);
+    let said = |series: &Series| full(&run_of(vec![series.clone()]));
+    assert!(!said(&rested).contains("rests,"), "{}", said(&rested));
+    if let Experiment::Cyclic(typed) = &mut rested.experiment {
+        typed.metrics.rested = Some(12);
+    }
+    assert!(
+        said(&rested).contains("The threads stayed below that by 12 rests, in which wake-ups were missed"),
+        "{}",
+        said(&rested)
+    );
+}
