@@ -5,7 +5,8 @@
 //! release binary. `aa` shows the error rates of
 //! `punctual compare`. `vm` runs a command under a Debian kernel in QEMU. `install` builds and installs everything that belongs to the
 //! command, `dist` makes the files of a release. `culprits` scores `punctual why` on programs with one known ailment each. `fuzz` runs
-//! the tests of every parser with a million malformed inputs. `consumers` runs programs that read cyclictest. `mutants` counts the small defects that the tests find.
+//! the tests of every parser with a million malformed inputs. `consumers` runs programs that read cyclictest. `tails` records series for the bound of a
+//! longer run. `mutants` counts the small defects that the tests find.
 #![forbid(unsafe_code)]
 
 mod aa;
@@ -18,6 +19,7 @@ mod install;
 mod manual;
 mod mutants;
 mod schema;
+mod tails;
 mod tools;
 mod vm;
 
@@ -73,6 +75,8 @@ enum Chore {
         /// The command, instead of a release build
         command: Option<PathBuf>,
     },
+    /// Record series for the test of the bound for longer runs, each with what came after it; as root, 15 minutes
+    Tails(tails::TailsArgs),
     /// Run the tests of every parser with many malformed inputs; a panic, a hang or too much memory is a failure
     Fuzz(fuzz::FuzzArgs),
     /// Make the files of a release in target/dist: Debian packages, tarballs, wheels, static commands, SHA256SUMS
@@ -95,6 +99,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Aa(args) => aa::run(&args),
         Chore::Culprits(args) => culprits::run(&args),
         Chore::Consumers { dir, command } => consumers(&dir, command),
+        Chore::Tails(args) => tails::run(&args),
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Dist(args) => dist::run(&args),
         Chore::Install(args) => install::run(&args),

@@ -7,7 +7,7 @@ use punctual_record::{CallCauses, ConditionSet, Distribution, Experiment, LateWa
 
 use crate::causes;
 use crate::document::{Align, Block, Column, Columns, Note, Section, Table};
-use crate::evidence::tail;
+use crate::evidence::tail::{self, NoBound};
 use crate::format::naming::under;
 use crate::format::{self, Scale, grouped, spoken, units};
 use crate::verdict::{Advice, Answer, is_busy};
@@ -51,7 +51,7 @@ fn section(run: &Run, (conditions, load): (&str, Option<&str>), all: &[Cyclic<'_
         "missed: wake-ups that were due while the thread had not come back from an earlier one. They are no part of the percentiles.",
     )];
     notes.extend(allowed(run, all).map(Note::always));
-    notes.extend(longer(all).map(Note::always));
+    notes.extend(longer(run, all).map(Note::always));
     notes.extend(all.iter().filter_map(|thread| composed(run, thread)).map(Note::always));
     notes.extend(absent_note(all.iter().map(|thread| thread.series)));
     Section::new(heading).with(Block::Table(table)).with(Block::Legend(notes))
@@ -139,7 +139,10 @@ fn of_the_latest(run: &Run, thread: &Cyclic<'_>) -> Option<(String, u64)> {
 const TIMES: f64 = 10.0;
 
 /// How late the latest wake-up of a longer run may come, or why that cannot be said; nothing without samples.
-fn longer(all: &[Cyclic<'_>]) -> Option<String> {
+fn longer(run: &Run, all: &[Cyclic<'_>]) -> Option<String> {
+    if is_busy(run) {
+        return Some(format!("No bound for a longer run: {}.", NoBound::Busy.words()));
+    }
     let one = |thread: &Cyclic<'_>| {
         let samples = Distribution::from_series(thread.series).ok()?;
         let maxima: Vec<i64> = thread.rounds.iter().filter_map(|round| round.summary.max).collect();

@@ -1,7 +1,7 @@
 //! Threads that wake up at regular intervals: what the headings, the drawing and the sentences say, and where they must not.
 
 use punctual_record::experiment::cyclic::{Metrics, Parameters};
-use punctual_record::{About, ConditionSet, Experiment, FairServer, Quantity, RtLimits, Run, Series, Typed};
+use punctual_record::{About, ConditionSet, Experiment, FairServer, Notice, Quantity, RtLimits, Run, Series, Typed};
 use punctual_report::export::text;
 use punctual_report::{Document, Style};
 
@@ -116,4 +116,16 @@ fn rests_are_said_only_where_threads_rested() {
         "{}",
         said(&rested)
     );
+}
+
+#[test]
+fn a_busy_machine_has_no_bound_for_a_longer_run() {
+    let samples: Vec<i64> = samples(50_000, 20_000);
+    let mut run = run_of(vec![thread(0, FIFO, None, &samples)]);
+    let quiet = full(&run);
+    assert!(!quiet.contains("they come and go"), "{quiet}");
+    run.notices.push(Notice::BusyMachine { share: 0.6 });
+    let busy = full(&run);
+    assert!(busy.contains("No bound for a longer run: other programs had the CPUs, and they come and go."), "{busy}");
+    assert!(!busy.contains("the latest comes at most"), "{busy}");
 }
