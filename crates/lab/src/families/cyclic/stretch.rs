@@ -75,8 +75,75 @@ impl Stretches {
 
 #[cfg(test)]
 mod tests {
+    use punctual_testing::in_a_process_of_its_own;
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    use super::super::bell::Bell;
+    use super::super::cycle::Cycle;
     use super::super::gauge::Keep;
+    use super::super::turn::tests::{LIMITS, Moved, stalls};
+    use super::super::turn::{Limits, Turn};
     use super::*;
+
+    const HOUR_NS: i64 = 3_600_000_000_000;
+    const CPUS: usize = 4;
+
+    /// Lets this process have so much memory more, whether it touches it or not: beyond that an allocation fails.
+    fn allow(more: u64) {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let data = status.lines().find_map(|line| line.strip_prefix("VmData:")).unwrap();
+        let kib: u64 = data.trim().trim_end_matches(" kB").parse().unwrap();
+        setrlimit(Resource::Data, Rlimit { current: Some(kib * 1024 + more), ..getrlimit(Resource::Data) }).unwrap();
+    }
+
+    /// Cycles of four CPUs on a clock that waiting moves, in rounds of an hour.
+    fn hours_are_counted(hours: u32, interval_ns: i64) {
+        allow(16 << 20);
+        let mut recorder = Recorder::new();
+        let late = || (Moved::new(stalls()), Cycle::new(0, interval_ns));
+        let mut cpus: Vec<_> = (0..CPUS).map(|_| late()).collect();
+        let keep = Keep { spread: true, ..Keep::default() };
+        let mut all: Vec<_> =
+            (0..CPUS).map(|_| Stretches::new(&Arc::new(Gauge::new(keep, false)), Unit::Nanoseconds)).collect();
+        for hour in 0..hours {
+            for (thread, ((wait, cycle), one)) in cpus.iter_mut().zip(&mut all).enumerate() {
+                let (gauge, bell) = (Arc::clone(&one.gauge), Bell::default());
+                let limits = Limits { lasts_ns: Some(HOUR_NS * i64::from(hour + 1)), ..LIMITS };
+                Turn { thread, tid: 1, limits, gauge: &gauge, bell: &bell, smis: None }
+                    .perform(wait, cycle, 0)
+                    .unwrap();
+                one.enter((hour, 0), &mut recorder, Usage::default());
+            }
+        }
+        for ((wait, _), one) in cpus.iter().zip(&all) {
+            let expected = (wait.now_ns - 1) / interval_ns;
+            assert_eq!(one.gauge.cycles() + one.gauge.missed(), expected.unsigned_abs());
+            assert_eq!(one.tally.distribution().count(), one.gauge.cycles());
+            let series = one.series("cpu0".into(), Parameters::default(), "").unwrap();
+            let rounds: u64 = series.rounds.iter().map(|round| round.summary.count).sum();
+            assert_eq!((rounds, series.rounds.len()), (one.gauge.cycles(), hours as usize));
+            assert_eq!(
+                (series.summary.min, series.summary.max),
+                (Some(one.gauge.extremes().unwrap().0), one.gauge.extremes().map(|ends| ends.1))
+            );
+            let size = serde_json::to_vec(&series).unwrap().len();
+            assert!(size < 200_000, "{size} bytes of a series");
+        }
+    }
+
+    #[test]
+    fn eight_hours_fit_into_16_mb_and_each_wake_up_is_counted() {
+        let name = "families::cyclic::stretch::tests::eight_hours_fit_into_16_mb_and_each_wake_up_is_counted";
+        if in_a_process_of_its_own(name) {
+            hours_are_counted(8, 200_000_000);
+        }
+    }
+
+    #[test]
+    #[ignore = "some seconds with optimisation, a minute without: 10^8 cycles"]
+    fn eight_hours_of_milliseconds_fit_too() {
+        hours_are_counted(8, 1_000_000);
+    }
 
     #[test]
     fn the_rounds_together_have_all_cycles_and_the_exact_extremes() {
