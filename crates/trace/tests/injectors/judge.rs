@@ -72,8 +72,22 @@ pub(crate) fn finds_a_broken_engine(injector: &Injector, wanted: usize) {
     });
 }
 
-/// Plays until an attempt is not disturbed.
+/// The same while a thread on each CPU cycles and is watched too.
+pub(crate) fn names_the_cause_beside_a_crew(injector: &Injector, wanted: usize) {
+    play_on(|cpu| Stage::on(cpu).beside_a_crew(), injector, wanted, |seen, cpu| injector.verdict(seen, wanted, cpu));
+}
+
 fn each_play(injector: &Injector, wanted: usize, judge: impl Fn(&mut Seen, usize) -> Result<(), Disturbed>) {
+    play_on(Stage::on, injector, wanted, judge);
+}
+
+/// Plays until an attempt is not disturbed.
+fn play_on(
+    stage: impl Fn(usize) -> Stage,
+    injector: &Injector,
+    wanted: usize,
+    judge: impl Fn(&mut Seen, usize) -> Result<(), Disturbed>,
+) {
     let Some(cpu) = place::cpu() else { return };
     if !punctual_testing::needs_root("real-time priorities") {
         return;
@@ -81,7 +95,7 @@ fn each_play(injector: &Injector, wanted: usize, judge: impl Fn(&mut Seen, usize
     let _alone = alone_on_this_machine();
     place::away_from(cpu);
     undisturbed(|_| {
-        let Some(mut seen) = (injector.play)(&Stage::on(cpu), wanted) else { return Ok(()) };
+        let Some(mut seen) = (injector.play)(&stage(cpu), wanted) else { return Ok(()) };
         judge(&mut seen, cpu)
     });
 }

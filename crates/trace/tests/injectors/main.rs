@@ -4,7 +4,8 @@
 //! of the wake-ups that it hits. Where the injected time is known, the part must agree within 10 % or 2 us. If it is
 //! less than half of the delay, another part may be larger. So other programs on the CPU are no excuse. Without the
 //! injector, the same cause and culprit may take 2 us of at most 1 % of the wake-ups. The short form of the table runs
-//! with all tests. The long form has at least 200 late wake-ups of each injector.
+//! with all tests. The long form has at least 200 late wake-ups of each injector; some are played once more while a
+//! thread on each CPU cycles and is watched too.
 
 mod amounts;
 mod expired_sleeps;
@@ -26,7 +27,20 @@ mod timers;
 
 /// A test of each injector with 200 late wake-ups; of some, one with 30 that runs with all tests.
 macro_rules! table {
-    (in_short: { $($short:ident: $holds_short:expr;)* } at_length: { $($name:ident: $holds:expr;)* }) => {
+    (
+        in_short: { $($short:ident: $holds_short:expr;)* } at_length: { $($name:ident: $holds:expr;)* }
+        beside_a_crew: { $($crew:ident: $injector:expr;)* }
+    ) => {
+        mod beside_a_crew {
+            use super::*;
+
+            $(#[test]
+            #[ignore = "200 late wake-ups"]
+            fn $crew() {
+                judge::names_the_cause_beside_a_crew(&$injector, lab::many());
+            })*
+        }
+
         mod in_short {
             use super::*;
 
@@ -85,5 +99,17 @@ table! {
         busy_at_the_switch_to_idle: |wanted| judge::names_the_cause(&spins::SWITCH_TO_IDLE, wanted);
         busy_at_the_switch_to_the_thread: |wanted| judge::names_the_cause(&spins::SWITCH_TO_IT, wanted);
         dropped_pages: |wanted| judge::names_the_cause(&faults::DROPPED, wanted);
+        busy_in_another_cpus_call: |wanted| judge::names_the_cause(&spins::CALL, wanted);
+    }
+    beside_a_crew: {
+        busy_fifo_thread: threads::BUSY_FIFO;
+        busy_in_another_cpus_call: spins::CALL;
+        // The switch may be one to a thread of the crew.
+        interrupts_off: judge::Injector { culprit: None, ..spins::SWITCH };
+        interrupts_off_at_idle: spins::SWITCH_TO_IDLE;
+        used_up_quota: limits::QUOTA;
+        used_up_quota_beside_others: limits::QUOTA_BESIDE;
+        real_time_limit: limits::REAL_TIME;
+        supplied_pages: faults::SUPPLIED;
     }
 }

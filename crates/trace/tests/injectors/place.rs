@@ -58,12 +58,26 @@ pub(crate) fn on(cpu: usize) {
     set_affinity(0, &[cpu]).unwrap();
 }
 
+/// The CPUs of the machine, whatever the calling thread may use.
+pub(crate) fn all() -> Vec<usize> {
+    affinity(1).unwrap()
+}
+
 /// Keeps the calling thread away from this CPU, if there is another.
 pub(crate) fn away_from(cpu: usize) {
     let mut others = affinity(0).unwrap();
+    keep_from(&mut others, cpu);
+}
+
+/// Moves the calling thread to any other CPU than this one.
+pub(crate) fn beside(cpu: usize) {
+    keep_from(&mut all(), cpu);
+}
+
+fn keep_from(others: &mut Vec<usize>, cpu: usize) {
     others.retain(|other| *other != cpu);
     if !others.is_empty() {
-        set_affinity(0, &others).unwrap();
+        set_affinity(0, others).unwrap();
     }
 }
 

@@ -13,6 +13,8 @@ use punctual_record::{Causes, LateWake};
 use punctual_testing::GIVE_UP;
 use punctual_trace::{Level, Room, Target, Watch};
 
+use crate::place;
+
 /// The name of the late thread.
 pub(crate) const VICTIM: &str = "victim";
 
@@ -20,6 +22,7 @@ pub(crate) const VICTIM: &str = "victim";
 #[derive(Default)]
 pub(crate) struct Stage {
     pub(crate) cpu: usize,
+    crew: bool,
     /// The injector acts.
     on: AtomicBool,
     /// The injector waits here.
@@ -48,6 +51,11 @@ pub(crate) struct Seen {
 impl Stage {
     pub(crate) fn on(cpu: usize) -> Self {
         Self { cpu, entry: (Mutex::new(true), Condvar::new()), ..Self::default() }
+    }
+
+    /// Threads cycle on all CPUs meanwhile, and are watched too.
+    pub(crate) fn beside_a_crew(self) -> Self {
+        Self { crew: true, ..self }
     }
 
     pub(crate) fn goes_on(&self) -> bool {
@@ -130,11 +138,12 @@ impl Stage {
             });
             named("injector").spawn_scoped(scope, injector).unwrap();
             let tid = tid.recv().unwrap();
+            let crew = if self.crew { self.cycle_on_all_cpus(scope) } else { Vec::new() };
             let late = late.unwrap();
             let waits = || self.waits.load(Ordering::Relaxed) + if late.is_finished() { usize::MAX / 2 } else { 0 };
             // It has prepared itself.
             punctual_testing::until("the victim waits", || waits() > 0);
-            let mut watcher = Watcher::of(tid);
+            let mut watcher = Watcher::of(&[&[tid], &crew[..]].concat());
             watcher.watch(wanted, waits);
             self.enter();
             watcher.watch(wanted * 3 / 2, || self.hits.load(Ordering::Relaxed));
@@ -144,11 +153,32 @@ impl Stage {
         self.seen(watcher)
     }
 
+    /// A thread on each CPU that wakes up every millisecond, below the injectors. Returns their numbers.
+    fn cycle_on_all_cpus<'s>(&'s self, scope: &'s std::thread::Scope<'s, '_>) -> Vec<i32> {
+        let cycling = place::all().into_iter().map(|cpu| {
+            let (tell, tid) = channel();
+            let cycle = move || {
+                place::on(cpu);
+                place::fifo(40);
+                tell.send(current_thread_id()).unwrap();
+                let mut next = now();
+                while self.goes_on() {
+                    next = (next + 1_000_000).max(now());
+                    sleep_until(next);
+                }
+            };
+            Builder::new().name(format!("cyclic/{cpu}")).spawn_scoped(scope, cycle).unwrap();
+            tid.recv().unwrap()
+        });
+        cycling.collect()
+    }
+
     pub(crate) fn seen(&self, mut watcher: Watcher) -> Seen {
         let origin = watcher.watch.origin_ns();
         let mut causes = watcher.watch.causes();
         let mut wakes = std::mem::take(&mut causes.worst);
         wakes.iter_mut().for_each(|wake| wake.at_ns += origin);
+        wakes.retain(|wake| !self.crew || wake.thread == VICTIM);
         wakes.sort_by_key(|wake| wake.at_ns);
         let late = wakes.split_off(wakes.partition_point(|wake| wake.at_ns < watcher.begun[1]));
         Seen { quiet: wakes, late, windows: std::mem::take(&mut self.windows.lock().unwrap()), causes }
@@ -164,9 +194,9 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     /// As own waits are watched; the ring of the victim's CPU is large, because this thread keeps away from it.
-    pub(crate) fn of(tid: i32) -> Self {
+    pub(crate) fn of(tids: &[i32]) -> Self {
         let mut watch =
-            Watch::open(&Target { tids: vec![tid], with_children: false }, Level::Causes, Room::Small).unwrap();
+            Watch::open(&Target { tids: tids.to_vec(), with_children: false }, Level::Causes, Room::Small).unwrap();
         watch.keep(usize::MAX);
         Self { watch, begun: Vec::new() }
     }

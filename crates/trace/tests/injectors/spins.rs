@@ -6,11 +6,12 @@ use std::sync::OnceLock;
 use punctual_linux::bpf::{Place, Spin};
 use punctual_record::{Cause, LatePart};
 use punctual_testing::Lack;
+use rustix::thread::{MembarrierCommand, membarrier};
 
 use crate::judge::Injector;
 use crate::lab;
 use crate::place;
-use crate::play::{Seen, Stage, now, pause};
+use crate::play::{Seen, Stage, now, pause, spin_until};
 
 /// The kernel is busy for so long; longer in an emulated machine.
 const SPIN_NS: u64 = 300_000;
@@ -86,6 +87,16 @@ pub(crate) const SWITCH_TO_IDLE: Injector = Injector {
     ..SWITCH
 };
 
+/// In what another CPU has this one do, by an interrupt (IPI), before the deadline: other interrupts are off.
+pub(crate) const CALL: Injector = Injector {
+    name: "300 us at call_function_single_entry, before the deadline",
+    play: |stage, wanted| {
+        let aim = Aim { tracepoint: "call_function_single_entry", armed: None, other: called, ..AT_TIMERS };
+        play(stage, wanted, &aim)
+    },
+    ..SWITCH
+};
+
 /// At the switch to the late thread, which has the CPU from there on.
 pub(crate) const SWITCH_TO_IT: Injector = Injector {
     name: "300 us at sched_switch, to the thread",
@@ -158,6 +169,27 @@ fn arms(stage: &Stage, spin: &OnceLock<Spin>) {
         }
         pause(1_000_000 * lab::slower());
     }
+}
+
+/// Is busy on the CPU, and another CPU has it do something then: only a CPU that runs this program is called.
+fn called(stage: &Stage, spin: &OnceLock<Spin>) {
+    membarrier(MembarrierCommand::RegisterPrivateExpedited).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            place::beside(stage.cpu);
+            place::fifo(60);
+            while stage.next_deadline(BEFORE_NS * lab::slower()).is_some() {
+                if let Some(spin) = spin.get() {
+                    spin.arm(now()).unwrap();
+                }
+                membarrier(MembarrierCommand::PrivateExpedited).unwrap();
+                pause(1_000_000 * lab::slower());
+            }
+        });
+        while let Some(deadline) = stage.next_deadline(2 * BEFORE_NS * lab::slower()) {
+            spin_until(deadline + BEFORE_NS);
+        }
+    });
 }
 
 /// Receives a datagram over loopback then.
