@@ -130,19 +130,82 @@ def lkp():
     return "its parser", last(text)
 
 
-def rteval():
-    module = source("rteval/rteval/modules/measurement/cyclictest.py")
+def origin():
+    text = source("origin/test/extended/kernel/tools.go").read_text()
+    (function,) = re.findall(r"^func parseCyclictestResults\(.*?^}\n", text, re.M | re.S)
+    report = WORK / "cyclictestresults.json"
+    line = "--duration=1s --priority=95 --threads=1 --affinity=0 --interval=1000 --breaktrace=7500 --mainaffinity=0 -m"
+    cyclictest(f"{line} --json={report}")
+    # It wraps errors by a package of its own.
+    around = '''package main
+import ("encoding/json"; "fmt"; "os")
+type wrapping struct{}
+func (wrapping) Wrap(err error, what string) error { return fmt.Errorf("%s: %w", what, err) }
+var errors wrapping
+func main() {
+	report, _ := os.ReadFile(os.Args[1])
+	fmt.Println("below 7500 us:", parseCyclictestResults(string(report), 7500), "; below -1 us:", parseCyclictestResults(string(report), -1))
+}
+'''
+    folder = WORK / "origin"
+    folder.mkdir()
+    (folder / "main.go").write_text(around + function)
+    told = said(tool("go"), "run", "main.go", report, cwd=folder, timeout=300).strip()
+    assert "below 7500 us: <nil>" in told and "over the max latency threshold: [0]" in told, told
+    return f"its `parseCyclictestResults`, built from its source, on the JSON of `{line} --json=...`: the test itself needs a cluster", told
+
+
+class Modules(types.ModuleType):
+    """What the module of rteval takes from the rest of rteval, and does not use while it reads."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {"DEBUG": 0, "INFO": 1})
+
+
+def python_3(path):
+    """The source of a Python file, converted by 2to3 where it is in Python 2."""
+    text = path.read_text().expandtabs()
     try:
-        ast.parse(module.read_text())
-    except SyntaxError as error:
-        raise NotRun("this clone is in Python 2") from error
-    for absent in ["libxml2"]:
-        try:
-            __import__(absent)
-        except ImportError as error:
-            raise NotRun(f"needs Python's {absent}") from error
-    sys.path.insert(0, str(source("rteval")))
-    return "its module", last(said(sys.executable, "-m", "rteval.modules.measurement.cyclictest", cwd=source("rteval")))
+        ast.parse(text)
+        return text, ""
+    except SyntaxError:
+        pass
+    try:
+        from lib2to3 import refactor
+    except ImportError as error:
+        raise NotRun("this clone is in Python 2, and this Python has no lib2to3") from error
+    tool = refactor.RefactoringTool(refactor.get_fixers_from_package("lib2to3.fixes"))
+    return str(tool.refactor_string(text, path.name)), ", converted by 2to3"
+
+
+def rteval():
+    path = source("rteval/rteval/modules/measurement/cyclictest.py")
+    text, how = python_3(path)
+    for name in ["libxml2", "rteval", "rteval.Log", "rteval.modules", "rteval.misc"]:
+        sys.modules.setdefault(name, Modules(name))
+    scope = {"__name__": "cyclictest"}
+    # Keys are a list in Python 2.
+    exec(compile(text.replace("keys.sort()", "keys = list(keys); keys.sort()"), path, "exec"), scope)
+    module, data = scope["Cyclictest"], scope["RunData"]
+    buckets = 2000
+    line = ["-i1000", "-qmun", f"-h {buckets}", "-p95", "-t1", "-a0", "-D1"]
+    run = subprocess.run([LINK, *line], env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    reader = module.__new__(module)
+    reader._log = lambda *_: None
+    reader._setFinished = lambda: None
+    private = {"cpus": ["0"], "started": True, "cyclicprocess": types.SimpleNamespace(poll=lambda: 0), "cyclicoutput": io.StringIO(run.stdout)}
+    private |= {"nullfp": os.open("/dev/null", os.O_RDWR), "breaktraceval": None}
+    private["cyclicdata"] = {name: data(name, kind, 95, reader._log) for name, kind in [("0", "core"), ("system", "system")]}
+    for name, value in private.items():
+        setattr(reader, f"_Cyclictest__{name}", value)
+    reader._WorkloadCleanup()
+    told = re.sub(r"\s+", " ", str(private["cyclicdata"]["0"]))
+    counted = int(re.search(r"numsamples: (\d+)", told)[1])
+    assert counted > 100, told
+    return f"its `_WorkloadCleanup` and `reduce`{how}, on its own line `{' '.join(line)}`", told
 
 
 CONSUMERS = {
@@ -152,6 +215,7 @@ CONSUMERS = {
     "openshift/cluster-node-tuning-operator": node_tuning,
     "openshift-kni/cnf-features-deploy": cnf_runner,
     "gormanm/mmtests": mmtests,
+    "openshift/origin": origin,
     "intel/lkp-tests": lkp,
     "rteval": rteval,
 }
