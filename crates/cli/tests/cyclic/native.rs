@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use punctual_record::{Notice, Run};
-use punctual_testing::{Lack, as_plain_user, is_root, lacks};
+use punctual_testing::{Disturbed, Lack, as_plain_user, is_root, lacks, undisturbed};
 
 use crate::support::{Left, run};
 
@@ -45,6 +45,34 @@ fn a_limit_that_is_exceeded_is_status_3() {
     assert!(left.stdout.lines().count() <= 24, "one screen: {}", left.stdout);
 }
 
+/// Of the waits that the events show, nine of ten are cut. Without a lost event they show nine of ten wake-ups. On a busy machine the rings
+/// overrun, since their reader waits for a CPU; the record has the number of those events.
+fn waits_are_cut(run: &Run) -> Result<(), Disturbed> {
+    let causes = run.causes.as_ref().unwrap();
+    let lost = causes.lost_events;
+    if causes.calls.len() < run.series.len() && lost > 0 {
+        return Err(Disturbed(format!("{lost} events lost: {} calls", causes.calls.len())));
+    }
+    assert_eq!(causes.calls.len(), run.series.len(), "one call of each CPU");
+    for call in &causes.calls {
+        let cpu = call.thread.replace("cyclic/", "cpu");
+        let series = run.series.iter().find(|series| series.subject == cpu).unwrap();
+        let said = format!(
+            "{cpu}: {} wake-ups, {} calls, {} blocked, {} cut",
+            series.summary.count, call.calls, call.blocked, call.late.count
+        );
+        let parts: u64 = call.causes.iter().map(|one| one.time.total_ns).sum();
+        assert_eq!(parts, call.late.total_ns, "nothing is left over: {said}");
+        assert!(call.call.contains("nanosleep"), "{}", call.call);
+        let are_seen = call.calls * 10 >= series.summary.count * 9;
+        if call.late.count * 10 < call.blocked * 9 || call.late.count == 0 || (lost == 0 && !are_seen) {
+            assert!(lost > 0, "no event was lost: {said}");
+            return Err(Disturbed(format!("{lost} events lost: {said}")));
+        }
+    }
+    Ok(())
+}
+
 /// Events of spikes only: an interval that a loaded CPU exceeds now and then.
 #[test]
 fn wake_ups_have_causes_and_spikes_their_events() {
@@ -52,21 +80,16 @@ fn wake_ups_have_causes_and_spikes_their_events() {
     let [trace, record] = ["trace", "record"].map(|name| folder.path().join(name).to_str().unwrap().to_owned());
     let spikes = ["--break", "80us", "--trace", &trace, "--json", &record];
     let base = ["--duration", "2s", "--policy", "other", "--load", "cpu", "--no-keep"];
-    let left = punctual(&[&base[..], &spikes].concat());
-    if !is_root() || left.stderr.contains("not written, because the kernel's events are refused") {
-        return lacks(Lack::Events);
-    }
-    assert_eq!(left.code, Some(0), "{}", left.stderr);
-    let mut run = Run::from_json(&std::fs::read(&record).unwrap()[..]).unwrap();
-    let causes = run.causes.as_mut().unwrap();
-    assert_eq!(causes.calls.len(), run.series.len(), "one call of each CPU");
-    for call in &causes.calls {
-        // On a busy machine some waits are over before they block, or lose an event.
-        let most_are_cut = call.late.count * 2 > call.blocked;
-        assert!(call.call.contains("nanosleep") && most_are_cut, "{} {:?}", call.blocked, call.late);
-        let parts: u64 = call.causes.iter().map(|one| one.time.total_ns).sum();
-        assert_eq!(parts, call.late.total_ns, "nothing is left over");
-    }
+    let run = undisturbed(|_| {
+        let left = punctual(&[&base[..], &spikes].concat());
+        if !is_root() || left.stderr.contains("not written, because the kernel's events are refused") {
+            return Ok(None);
+        }
+        assert_eq!(left.code, Some(0), "{}", left.stderr);
+        let run = Run::from_json(&std::fs::read(&record).unwrap()[..]).unwrap();
+        waits_are_cut(&run).map(|()| Some(run))
+    });
+    let Some(mut run) = run else { return lacks(Lack::Events) };
     let events: serde_json::Value = serde_json::from_slice(&std::fs::read(&trace).unwrap()).unwrap();
     assert!(events.to_string().contains("cyclic/0"));
     let full = |run: &Run| {
@@ -147,4 +170,31 @@ fn what_cannot_be_measured_is_refused() {
     assert!(refused(&["--load", "disk"]).contains("expected cpu, memory, io"));
     assert!(refused(&["--policy", "deadline:1ms/10ms/10ms"]).contains("SCHED_DEADLINE"));
     assert!(refused(&["--policy", "fifo:1,fifo:2"]).contains("one set of conditions"));
+    for hostile in [
+        &["--every", "0"][..],
+        &["--every", "-1ms"],
+        &["--every", "1e999s"],
+        &["--every", "99999999999999999999h"],
+        &["--every", ""],
+        &["--duration", "0s"],
+        &["--duration", "NaN"],
+        &["--duration", "8h", "--every", "9h"],
+        &["--break", "0us", "--trace", "t"],
+        &["--break", "100us"],
+        &["--load", ""],
+        &["--load", "cpu,\u{1b}[31mred"],
+        &["--cpu", "70000"],
+        &["--cpu", "4096"],
+        &["--policy", "fifo:100"],
+        &["--policy", "fifo:-1"],
+        &["--fail-if", "max > "],
+        &["--fail-if", "max > 150us of"],
+        &["--until", "p50 > 1us", "--against", "last"],
+        &["--at-most", "0s", "--until", "p50 +5%", "--against", "none.json"],
+        &["--until", "p50 +5%"],
+        &["--no-causes", "--trace", "t"],
+    ] {
+        let said = refused(hostile);
+        assert!(!said.contains("panicked") && !said.contains('\u{1b}'), "{hostile:?}: {said}");
+    }
 }
