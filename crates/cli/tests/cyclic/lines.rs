@@ -133,7 +133,7 @@ fn names(help: &str) -> BTreeSet<String> {
 
 #[test]
 fn what_is_wrong_is_refused_with_its_reason() {
-    let cases: [&[&str]; 14] = [
+    let cases: [&[&str]; 18] = [
         &["--no-such-option"],
         &["-j"],
         &["-l"],
@@ -148,6 +148,11 @@ fn what_is_wrong_is_refused_with_its_reason() {
         &["-at4"],
         &["-A", "1", "--secaligned"],
         &["-t", "-5"],
+        // What no machine has memory for.
+        &["-t", "100000000"],
+        &["-t", "2147483648"],
+        &["-t", "8000", "-h", "1000000"],
+        &["--spike=1", "--spike-nodes=2000000000"],
     ];
     let mut said = String::new();
     for case in cases {

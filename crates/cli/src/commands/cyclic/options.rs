@@ -12,6 +12,12 @@ use crate::refusal::BadUsage;
 
 /// Most buckets of a histogram.
 const MOST_BUCKETS: i32 = 1_000_000;
+/// Most threads: as many as the kernel has CPUs.
+const MOST_THREADS: usize = 8192;
+/// Most buckets of all threads together: some 1.6 GB.
+const MOST_OF_ALL: usize = 100_000_000;
+/// Most spikes that are kept.
+const MOST_SPIKES: usize = 1_000_000;
 
 /// The policy of the measuring threads, as `--policy` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -359,6 +365,19 @@ impl Typed {
         };
         options.threads = threads;
         options.buckets = self.buckets.unwrap_or(0).min(MOST_BUCKETS) as usize;
+        let refuse = |what: String| Err(BadUsage(format!("invalid {what}")));
+        if threads > MOST_THREADS {
+            return refuse(format!("-t: must be at most {MOST_THREADS} (example: -t 4)"));
+        }
+        if options.buckets.saturating_mul(threads) > MOST_OF_ALL {
+            return refuse(format!(
+                "-h: must be at most {} for {threads} threads (example: -h 400)",
+                MOST_OF_ALL / threads
+            ));
+        }
+        if options.spike_nodes > MOST_SPIKES {
+            return refuse(format!("--spike-nodes: must be at most {MOST_SPIKES} (example: --spike-nodes 1024)"));
+        }
         // All threads of a histogram have one interval.
         options.distance_us = if options.buckets > 0 { 0 } else { i64::from(self.distance.unwrap_or(500)) };
         options.interval_us = i64::from(self.interval);
