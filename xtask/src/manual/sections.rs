@@ -45,7 +45,7 @@ pub(super) const PAGES: &[Sections] = &[
         examples: &[
             ("punctual", "Measure this machine for under 30 s and say what to use."),
             ("punctual --quick", "The same within 5 s, with wider intervals."),
-            ("punctual report last", "All tables of the last run."),
+            ("punctual report --full last", "All tables of the last run."),
             ("punctual --html machine.html", "A page with charts as well."),
         ],
         status: MEASURED,
@@ -206,7 +206,7 @@ pub(super) const PAGES: &[Sections] = &[
     Sections {
         page: "punctual-report",
         examples: &[
-            ("punctual report last", "All tables of the last run."),
+            ("punctual report --full last", "All tables of the last run."),
             ("punctual report run.json --html -o run.html", "A page with charts; it holds the whole run."),
             ("punctual report run.html --json", "The run of a page."),
             ("punctual report run.json --hgrm -o folder", "A distribution per series, and index.csv."),

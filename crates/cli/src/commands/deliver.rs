@@ -4,21 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use punctual_record::{Ask, Hint, Notice, Run};
-use punctual_report::document::{Block, Level, Paint, Phrase, Section};
+use punctual_report::Document;
 use punctual_report::export::{self, text};
-use punctual_report::{Document, Style};
 
+use super::screen::{self, Around, Look};
 use crate::args::{Flags, OutputArgs};
 use crate::exit::with_causes;
 use crate::output::{Output, Outputs};
 use crate::{saved, terminal};
-
-/// The lines of a terminal that a first screen fills. One is for the prompt.
-const SCREEN: usize = 24 - 1;
-/// Fewest lines of an answer, however many notices there are.
-const LEAST: usize = 12;
-/// Most lines that the name of a file may take of a first screen.
-const MOST_OF_A_NAME: usize = 3;
 
 /// Writes every requested output, even if another fails, and prints the errors. Returns whether all were written.
 pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool {
@@ -43,7 +36,9 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
     let kept = keep_last(run, wanted);
     let document = Document::from_run(run);
     let mut beside = kept.note.map_or_else(String::new, |note| format!("punctual: {note}\n"));
-    let (shown, more) = notices(run, &document, wanted, tables && !wanted.full);
+    // A file of all tables has no first screen beside it.
+    let look = Look { full: wanted.full || !tables, quiet: wanted.quiet, color: wanted.color };
+    let (shown, more) = screen::notices(run, &document, look);
     beside.push_str(&shown);
     if let Some(page) = page {
         beside.push_str(&format!("Page: {page} (opens in any browser, offline)\n"));
@@ -52,9 +47,8 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
         terminal::say(&beside);
     }
     if tables {
-        // A screen has both.
-        let taken = if terminal::has_both() && !wanted.quiet { beside.lines().count() } else { 0 };
-        failed.extend(print(&document, wanted, &Rest { file: kept.file.clone(), more, taken }).err());
+        let around = Around { file: kept.file.clone(), flags: FLAGS, more, beside: beside.lines().count() };
+        failed.extend(print(&document, wanted, look, &around).err());
     }
     failed.iter().for_each(|error| terminal::complain(&format!("error: {}", with_causes(error))));
     match kept_by {
@@ -67,83 +61,17 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
     failed.is_empty()
 }
 
-/// Most notices above a first screen.
-const MOST_NOTICES: usize = 1;
-
-/// The notices, and how many a first screen leaves out. It has notes, and who else was busy. A check-up has warnings as a word, but for a
-/// condition that did not hold.
-fn notices(run: &Run, document: &Document, wanted: &OutputArgs, first_screen: bool) -> (String, usize) {
-    let least = match first_screen {
-        true if !run.is_checkup() || run.notices.iter().any(is_about_a_condition) => Level::Warning,
-        true => Level::Unjudged,
-        false => Level::Note,
-    };
-    let flags = Flags::taken_by(&run.subcommand);
-    let all: Vec<&Phrase> = document.notices().filter(|phrase| !(first_screen && phrase.on_screen)).collect();
-    let most = if first_screen { MOST_NOTICES } else { usize::MAX };
-    let shown: Vec<&Phrase> = all.iter().copied().filter(|phrase| phrase.level >= least).take(most).collect();
-    let more = if first_screen && !run.is_checkup() { all.len() - shown.len() } else { 0 };
-    let shown: Vec<Phrase> = shown.into_iter().map(|phrase| flags.named(phrase)).collect();
-    (text::phrases(&shown, &terminal::style_for_notices(wanted.color)), more)
-}
-
-/// What stands around a first screen.
-struct Rest {
-    /// Where the run is kept.
-    file: Option<PathBuf>,
-    /// Notices that are not shown.
-    more: usize,
-    /// Lines of the screen that are used already.
-    taken: usize,
-}
-
-fn is_about_a_condition(notice: &Notice) -> bool {
-    matches!(notice, Notice::ConditionRefused { .. } | Notice::ConditionNotKept { .. })
-}
-
 /// Prints the tables where they belong.
-fn print(document: &Document, wanted: &OutputArgs, rest: &Rest) -> anyhow::Result<()> {
+fn print(document: &Document, wanted: &OutputArgs, look: Look, around: &Around) -> anyhow::Result<()> {
     if wanted.tables_on_stderr {
-        terminal::say(&laid_out(document, wanted, rest, terminal::style_for_notices(wanted.color)));
+        terminal::say(&screen::laid_out(document, look, around, terminal::style_for_notices(wanted.color)));
         return Ok(());
     }
-    terminal::print(&laid_out(document, wanted, rest, terminal::style(wanted.color)))
+    terminal::print(&screen::laid_out(document, look, around, terminal::style(wanted.color)))
 }
 
-/// All tables; or the first screen, and where the rest is.
-fn laid_out(document: &Document, wanted: &OutputArgs, around: &Rest, style: Style) -> String {
-    if wanted.full {
-        return text::render(document, &style);
-    }
-    let (rest, lines) = match document.chapters.iter().any(|chapter| chapter.sections.iter().any(has_table)) {
-        true => where_the_rest_is(around, &style),
-        false => (String::new(), 0),
-    };
-    let rows = SCREEN.saturating_sub(lines + around.taken).max(LEAST);
-    format!("{}{}", text::head(document, &style, rows), style.paint(Paint::Faint, &rest))
-}
-
-fn has_table(section: &Section) -> bool {
-    section.blocks.iter().any(|block| matches!(block, Block::Table(_)))
-}
-
-/// `All tables: punctual report FILE`, and the lines of a terminal that it takes. The name is not broken, so that it can be copied. A very
-/// long one would fill the screen.
-fn where_the_rest_is(around: &Rest, style: &Style) -> (String, usize) {
-    let flags = "--full. Page with charts: --html FILE.";
-    let all = match around.more {
-        0 => "All tables".to_owned(),
-        1 => "All tables and 1 more notice".to_owned(),
-        more => format!("All tables and {more} more notices"),
-    };
-    let Some(file) = &around.file else { return (format!("  {all}: {flags}\n"), 1) };
-    let whole = format!("  {all}: punctual report {}", terminal::typed(file));
-    let lines = whole.chars().count().div_ceil(style.columns());
-    match lines <= MOST_OF_A_NAME {
-        true => (format!("{whole}\n  or {flags}\n"), lines + 1),
-        false => (format!("  {all}: punctual report last, or {flags}\n"), 1),
-    }
-}
+/// What shows the rest of a run that is not kept.
+const FLAGS: &str = "--full. Page with charts: --html FILE.";
 
 /// What became of a run that is to be kept.
 #[derive(Default)]

@@ -19,6 +19,7 @@ mod perform;
 mod preload;
 mod report;
 mod run;
+mod screen;
 mod trace;
 mod until;
 mod wait;

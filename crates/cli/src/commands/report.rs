@@ -1,4 +1,4 @@
-//! `punctual report`: a saved run in another form.
+//! `punctual report`: the first screen of a saved run, as its command showed it, or the run in another form.
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use punctual_report::export::{self, Exporter, MOST_SERIES, OF_RUNS, csv, hgrm, t
 use punctual_report::{Document, gate};
 
 use super::perform::Perform;
+use super::screen::{self, Around, Look};
 use crate::args::limits;
 use crate::exit::{Exit, with_causes};
 use crate::output::{Output, Outputs, Target};
@@ -24,6 +25,9 @@ pub(crate) struct ReportArgs {
     pub(crate) run: PathBuf,
     #[command(flatten)]
     pub(crate) form: FormArgs,
+    /// Print all tables, not only the first screen; a file has all of them
+    #[arg(long, conflicts_with = "form")]
+    pub(crate) full: bool,
     /// Output file (-: stdout); with --hgrm also a folder, for a file per series and index.csv
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     pub(crate) output: Target,
@@ -90,28 +94,42 @@ impl Perform for ReportArgs {
         let takes_stdout = outputs.takes_stdout();
         let output = outputs.into_only()?;
         let run = read()?;
-        match self.form.0.filter(|name| *name != "text").and_then(export::of_run) {
+        match self.form.0.and_then(export::of_run).filter(|form| !is_text(*form)) {
             Some(form) => {
                 check(form, &run)?;
                 output.write(|out| Ok(form.write(&run, out)?))?;
             }
-            None => {
-                readable(&run)?;
-                let document = Document::from_run(&run);
-                let style =
-                    if takes_stdout { terminal::style(self.color) } else { terminal::style_for_file(self.color) };
-                output.write(|out| {
-                    out.extend(text::render(&document, &style).as_bytes());
-                    Ok(())
-                })?;
-                if !self.quiet {
-                    terminal::say(&text::notices(&document, &terminal::style_for_notices(self.color)));
-                }
-            }
+            None => self.text(&run, output, takes_stdout)?,
         }
         Ok(said(self, &run, Exit::Done))
     }
 }
+
+impl ReportArgs {
+    /// Writes the first screen; on request, and into a file, all tables. The notices go to standard error.
+    fn text(&self, run: &Run, output: Output, takes_stdout: bool) -> anyhow::Result<()> {
+        readable(run)?;
+        let document = Document::from_run(run);
+        let full = self.full || self.form.0.is_some() || !takes_stdout;
+        let look = Look { full, quiet: self.quiet, color: self.color };
+        let (notices, more) = screen::notices(run, &document, look);
+        let around = Around { file: None, flags: FLAGS, more, beside: notices.lines().count() };
+        let style = if takes_stdout { terminal::style(self.color) } else { terminal::style_for_file(self.color) };
+        let notices = Some(notices).filter(|_| !self.quiet);
+        // The answer stands last on a screen, and first in what is longer.
+        let (before, after) = if full { (None, notices) } else { (notices, None) };
+        before.iter().for_each(|notices| terminal::say(notices));
+        output.write(|out| {
+            out.extend(screen::laid_out(&document, look, &around, style).as_bytes());
+            Ok(())
+        })?;
+        after.iter().for_each(|notices| terminal::say(notices));
+        Ok(())
+    }
+}
+
+/// What shows the rest of a run.
+const FLAGS: &str = "--full. Page with charts: --html -o FILE.";
 
 /// Replaces the run's limits by those of the command line, if any.
 fn judge(run: &mut Run, limits: &[Limit]) -> Result<(), BadUsage> {
@@ -146,6 +164,11 @@ fn check(form: &dyn Exporter<Run>, run: &Run) -> Result<(), BadUsage> {
     }
 }
 
+/// Whether it is the form of this file, which knows the terminal's colours and columns.
+fn is_text(form: &dyn Exporter<Run>) -> bool {
+    form.name() == "text"
+}
+
 /// The folder for distributions.
 fn folder(args: &ReportArgs) -> Option<&Path> {
     match &args.output {
@@ -164,7 +187,7 @@ fn only(run: &mut Run, subjects: &[String]) -> Result<(), BadUsage> {
             let near = nearest(subject, there.iter().map(|name| sanitize::line(name, NAME)));
             let hint = match (there.as_slice(), near.as_slice()) {
                 ([], _) => "; it has no series".to_owned(),
-                (_, []) => " (`punctual report RUN` shows all)".to_owned(),
+                (_, []) => " (`punctual report RUN --full` shows all)".to_owned(),
                 (_, near) => format!("; nearest: {}", near.join(", ")),
             };
             return Err(BadUsage::invalid("--only", subject, format!("not a subject of the run{hint}")));

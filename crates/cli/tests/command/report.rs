@@ -40,12 +40,51 @@ fn every_form_of_a_saved_run() {
         assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""), "{form}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), left.stdout, "{form}: file and stdout");
     }
+    assert_eq!(report(&path, &["--full"]).stdout, report(&path, &["--text"]).stdout, "one text");
     let page = folder.path().join("page.html");
     assert_eq!(report(&path, &["--html", "-o", page.to_str().unwrap()]).code, Some(0));
     let back = report(&page, &["--json"]);
     assert_eq!(Run::from_json(back.stdout.as_bytes()).unwrap(), original, "a page gives the run back");
     let only = report(&path, &["--csv", "--only", "spin_clock"]);
     assert_eq!(only.stdout.lines().count(), 2, "{}", only.stdout);
+}
+
+/// What a command says of the run that it measured, without where the rest is.
+fn answer(left: &Left) -> Vec<&str> {
+    let lines = left.stdout.lines().take_while(|line| !line.starts_with("  All tables"));
+    lines.filter(|line| !line.starts_with("  Page with charts")).collect()
+}
+
+#[test]
+fn a_saved_run_has_the_first_screen_that_its_command_gave() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |args: &[&str], columns: &str| -> Left {
+        let mut command = punctual(args);
+        command.env("XDG_STATE_HOME", folder.path()).env("COLUMNS", columns);
+        let left: Left = command.current_dir(folder.path()).output().unwrap().into();
+        assert_eq!(left.code, Some(0), "{args:?}: {}", left.stderr);
+        left
+    };
+    let commands: [&[&str]; 4] = [
+        &["wait", "nanosleep", "ppoll", "spin_clock", "--for", "20us,50us"],
+        &["yield", "sched_yield", "usleep0"],
+        &["ipc", "pipe", "eventfd"],
+        &["calibrate"],
+    ];
+    for command in commands {
+        let given = with(&[command, &SHORT[..], &["--json", "run.json"]].concat(), "80");
+        let shown = with(&["report", "run.json"], "80");
+        assert_eq!(answer(&given), answer(&shown), "{command:?}");
+        assert_eq!(shown.stdout.lines().last(), Some("  All tables: --full. Page with charts: --html -o FILE."));
+        assert!(given.stdout.lines().any(|line| line.starts_with("  All tables: punctual report --full ")));
+        assert!(shown.stdout.lines().count() < 24, "{}", shown.stdout);
+        assert!(shown.stdout.lines().all(|line| line.chars().count() <= 80), "{}", shown.stdout);
+        let narrow = with(&["report", "run.json"], "60");
+        assert!(narrow.stdout.lines().all(|line| line.chars().count() <= 60), "{}", narrow.stdout);
+        let full = with(&["report", "run.json", "--full"], "80");
+        assert!(full.stdout.lines().count() > shown.stdout.lines().count(), "{}", full.stdout);
+    }
+    assert_eq!(report(&folder.path().join("run.json"), &["--full", "--csv"]).code, Some(2), "of text only");
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn wake_ups_have_causes_and_spikes_their_events() {
     let full = |run: &Run| {
         std::fs::write(&record, serde_json::to_string(run).unwrap()).unwrap();
         let mut report = Command::new(env!("CARGO_BIN_EXE_punctual"));
-        report.args(["report", &record]);
+        report.args(["report", "--full", &record]);
         super::support::run(report).stdout.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     assert!(full(&run).contains("each cause at its worst, added, takes"));

@@ -6,9 +6,6 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use punctual_record::Run;
-use punctual_report::export::text;
-use punctual_report::{Document, Style};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
@@ -75,12 +72,6 @@ fn stem(path: &Path) -> &str {
     path.file_stem().unwrap().to_str().unwrap()
 }
 
-/// What a measuring command shows of such a run. No command prints it of a record, so it comes from the code under test.
-fn first_screen(record: &Path) -> String {
-    let run = Run::from_slice(&fs::read(record).unwrap()).unwrap();
-    text::head(&Document::from_run(&run), &Style { width: WIDTHS[0].into(), ..Style::default() }, 21)
-}
-
 /// Where the command is, where it runs, and where what it says is written.
 struct Teller<'a> {
     bin: &'a Path,
@@ -100,7 +91,7 @@ impl Teller<'_> {
     fn record(&self, path: &Path) {
         let name = stem(path);
         let report = format!("report {name}.json");
-        self.texts(name, &report);
+        self.texts(name, &format!("{report} --full"));
         for (form, extension) in FORMS {
             self.write(name, &format!("report.{extension}"), &self.stdout(&format!("{report} --{form}")));
         }
@@ -109,7 +100,7 @@ impl Teller<'_> {
         let all = [files(distributions.path(), "csv"), files(distributions.path(), "hgrm")].concat();
         let all: Vec<u8> = all.iter().flat_map(|file| fs::read(file).unwrap()).collect();
         self.write(name, "report.hgrm", &all);
-        self.write(name, "first-screen.txt", first_screen(path).as_bytes());
+        self.write(name, "first-screen.txt", self.on_terminal(&report, WIDTHS[0]).as_bytes());
     }
 
     fn comparison(&self, name: &str, arguments: &str) {

@@ -196,8 +196,8 @@ echo "the end"
     let last = screen::at_the_end(&screen);
     let lines: Vec<&str> = last.lines().filter(|line| !line.contains("the end")).collect();
     assert!(lines.len() <= 23, "{} lines: {last}", lines.len());
-    assert!(last.contains("All tables: punctual report ") && last.contains("run-1.json\n"), "{last}");
-    assert!(last.contains("\n  or --full. Page with charts"), "{last}");
+    assert!(last.contains("All tables: punctual report --full ") && last.contains("run-1.json\n"), "{last}");
+    assert!(last.contains("\n  Page with charts: --html -o FILE instead of --full."), "{last}");
 }
 
 /// The answer is there before all is measured, in place, and gives way to the last one.
@@ -260,6 +260,6 @@ echo "the end"
         return;
     };
     let last = screen::at_the_end(&terminal.ends());
-    assert!(last.contains("All tables: punctual report last, or --full."), "{last}");
+    assert!(last.contains("All tables: punctual report --full last\n"), "{last}");
     assert!(last.lines().all(|line| line.chars().count() <= 80), "{last}");
 }

@@ -9,14 +9,23 @@ use crate::format::units;
 /// Most rows of a table.
 const MOST: usize = 300;
 
+/// Of how many runs and machines; `None` where the run was not merged.
+pub(super) fn sentence(run: &Run) -> Option<String> {
+    let runs = run.merged_from.len();
+    (runs > 0).then(|| format!("{}.", from(runs, machines(run).len())))
+}
+
+fn from(runs: usize, machines: usize) -> String {
+    format!("Merged from {runs} runs of {}", units::many(machines as u64, "machine"))
+}
+
 /// The sections; none where the run was not merged.
 pub(super) fn sections(run: &Run) -> Vec<Section> {
     if run.merged_from.is_empty() {
         return Vec::new();
     }
     let machines = machines(run);
-    let machines_of = units::many(machines.len() as u64, "machine");
-    let heading = format!("Merged from {} runs of {machines_of}", run.merged_from.len());
+    let heading = from(run.merged_from.len(), machines.len());
     let known = |fact: &Option<String>| fact.clone().unwrap_or_else(|| "unknown".to_owned());
     let elapsed = |machine: &Machine<'_>| machine.runs.iter().fold(0u64, |sum, run| sum.saturating_add(run.elapsed_ns));
     let first = |machine: &Machine<'_>| machine.runs.iter().map(|run| run.started).min();

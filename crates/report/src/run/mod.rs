@@ -38,10 +38,6 @@ fn document(run: &Run, illustrated: bool) -> Document {
     let run = &legible(run);
     let mut lead = vec![machine::machine(run)];
     lead.extend(merged::sections(run));
-    if !run.complete {
-        let text = "Incomplete: the run was interrupted. What is here was measured, the rest is missing.";
-        lead.push(Section::default().with(Block::Warning(text.to_owned())));
-    }
     let (verdict, mut answers) = screen::answered(run, gate);
     let mut chapters = Vec::new();
     chapters.extend(limits(&verdict).map(Chapter::from_section));

@@ -6,7 +6,7 @@ use punctual_record::{NotMeasured, Notice, Run};
 use crate::document::{Album, Block, Item, Note, Section, machine};
 use crate::format::{distinct, listed, naming, sanitize, sentence};
 use crate::run::legible::legible;
-use crate::run::paths;
+use crate::run::{merged, paths};
 use crate::verdict::gate::Gate;
 use crate::verdict::{Advice, Answer, Level, Standing, Trust, Untried, Verdict, line_of, lines, rank, tested};
 use crate::{causes, family, trials};
@@ -20,11 +20,14 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
     let gate = verdict.gate.as_ref().map(|gate| Section::default().with(Block::Line(gate.sentence.clone())));
     let why = if causes::asked(run) { causes::figures(run) } else { Vec::new() };
     if run.series.is_empty() && run.paths.is_empty() && why.is_empty() {
-        return gate.into_iter().chain(nothing(run)).collect();
+        let incomplete = incomplete(run).map(|warning| Section::default().with(warning));
+        return gate.into_iter().chain(incomplete).chain(nothing(run)).collect();
     }
     let mut top = Section { undecided: verdict.trust.level > Level::Fair, ..Section::default() };
     // What else ran beside another program is among its causes.
     let watched = causes::program(run).is_some();
+    top.blocks.extend(incomplete(run));
+    top.blocks.extend(merged::sentence(run).map(Block::Paragraph));
     if verdict.trust.busy && !watched {
         top.blocks.push(Block::Warning(format!("Busy machine: {}", verdict.trust.beside.join(" "))));
     }
@@ -50,6 +53,11 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
     last.blocks.extend(causes::trust(run).filter(|_| causes::asked(run)).into_iter().flatten());
     sections.push(last);
     sections
+}
+
+fn incomplete(run: &Run) -> Option<Block> {
+    let text = "Incomplete: the run was interrupted. What is here was measured, the rest is missing.";
+    (!run.complete).then(|| Block::Warning(text.to_owned()))
 }
 
 /// Why nothing was measured, where that is known.

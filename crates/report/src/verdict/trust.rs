@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::Level;
 use super::advice::{Advice, Case, Goal, Standing, tail_looks_longer};
+use crate::document::ends;
 use crate::evidence::distributions::student_quantile;
 use crate::evidence::noise::{FREEDOM, MIN_ROUNDS, places, wandering};
 use crate::evidence::{Gain, LEVEL};
@@ -64,17 +65,18 @@ impl Trust {
 
     /// A busy machine is a condition: its figures are those of now.
     fn disturbed(&mut self, run: &Run) {
-        for notice in &run.notices {
-            match notice {
-                Notice::BusyMachine { share } if *share >= BUSY => {
-                    self.beside.push(format!("Other programs used {} of the CPUs{}.", spoken::share(*share), who(run)));
-                }
-                Notice::Steal { share } if *share >= STOLEN => {
-                    self.beside.push(format!("The hypervisor took {} of the CPUs.", spoken::share(*share)));
-                }
-                _ => {}
-            }
-        }
+        let busy = |notice: &Notice| match notice {
+            Notice::BusyMachine { share } if *share >= BUSY => Some(*share),
+            _ => None,
+        };
+        let stolen = |notice: &Notice| match notice {
+            Notice::Steal { share } if *share >= STOLEN => Some(*share),
+            _ => None,
+        };
+        let by_others =
+            shares(run, busy).map(|shares| format!("Other programs used {shares} of the CPUs{}.", who(run)));
+        let by_host = shares(run, stolen).map(|shares| format!("The hypervisor took {shares} of the CPUs."));
+        self.beside.extend(by_others.into_iter().chain(by_host));
         self.busy = !self.beside.is_empty();
         if self.busy {
             self.beside.push("The figures are those of now.".to_owned());
@@ -189,6 +191,13 @@ pub(super) fn of_advice(advice: &Advice) -> Level {
     }
 }
 
+/// `43 %`; of the runs of a merged one, `43 % to 90 %`.
+fn shares(run: &Run, of: impl Fn(&Notice) -> Option<f64>) -> Option<String> {
+    let (low, high) = ends(run.notices.iter().filter_map(of))?;
+    let [low, high] = [low, high].map(spoken::share);
+    Some(if low == high { low } else { format!("{low} to {high}") })
+}
+
 /// `: cc1 (pid 123) 43 %, make (pid 99) 8 %`.
 fn who(run: &Run) -> String {
     let one = |process: &BusyProcess| {
@@ -288,6 +297,8 @@ mod tests {
             "Other programs used 56 % of the CPUs: cc1?[2J (pid 123) 43 %, make (pid 9) 8.0 %. The figures are those of now."
         );
         assert_eq!(said(busy, "[]"), "Other programs used 56 % of the CPUs. The figures are those of now.");
+        let merged = r#"[{"code": "busy-machine", "share": 0.56}, {"code": "busy-machine", "share": 0.9}]"#;
+        assert_eq!(said(merged, "[]"), "Other programs used 56 % to 90 % of the CPUs. The figures are those of now.");
         assert_eq!(said("[]", cc1), "", "a quiet machine");
     }
 }

@@ -29,7 +29,7 @@ impl<T: Reported> Exporter<T> for Text {
     }
 
     fn about(&self) -> &'static str {
-        "Tables and text for a terminal (default)"
+        "All tables, as text"
     }
 
     fn is_for_people(&self) -> bool {
