@@ -5,6 +5,7 @@
 
 mod container;
 mod cpu;
+mod emulator;
 mod kernel;
 
 use std::path::Path;
@@ -35,6 +36,7 @@ impl Host {
             cpuidle: cpu::cpuidle(&tree),
             cpufreq: cpu::cpufreq(&tree),
             hypervisor: container::hypervisor(&tree),
+            emulator: emulator::name(&tree),
             container: container::runtime(&tree),
             timer_slack_ns: tree.number("proc/self/timerslack_ns"),
             rt: kernel::real_time(&tree, kernel::is_preempt_rt(realtime, version.as_deref())),

@@ -40,6 +40,9 @@ pub struct Host {
     pub cpufreq: Option<Cpufreq>,
     /// Hypervisor, where there is one (`kvm`, `xen`, ...; `unidentified` where only the CPU says that there is one).
     pub hypervisor: Option<String>,
+    /// The emulator that ran this program on a CPU of another architecture (`qemu-aarch64-static`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulator: Option<String>,
     /// Container runtime, where there is a sign of one.
     pub container: Option<String>,
     /// Timer slack that programs inherit.

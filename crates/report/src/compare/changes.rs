@@ -36,11 +36,12 @@ pub(super) fn between(old: &Side, new: &Side) -> Vec<Change> {
 /// What differs of the machine itself and its kernel.
 pub(super) fn of_machine(old: &Side, new: &Side) -> Vec<Change> {
     type Fact = fn(&Host) -> Option<String>;
-    let facts: [(&str, Fact); 5] = [
+    let facts: [(&str, Fact); 6] = [
         ("CPU", |host| host.cpu_model.clone()),
         ("architecture", |host| host.architecture.clone()),
         ("number of CPUs", |host| host.cpus_present.map(|cpus| cpus.to_string())),
         ("hypervisor", |host| host.hypervisor.clone()),
+        ("emulator", |host| Some(host.emulator.clone().unwrap_or_else(|| "none".to_owned()))),
         ("kernel", |host| host.kernel.clone()),
     ];
     let told = |side: &Side, fact: Fact| {

@@ -65,7 +65,8 @@ fn hardware(host: &Host) -> String {
         let name = if name.len() <= 4 { name.to_uppercase() } else { name };
         format!("{name} guest")
     });
-    format!("{cpus} ({model}), {guest}")
+    let emulated = host.emulator.as_deref().map_or(String::new(), |by| format!(", through {by}"));
+    format!("{cpus} ({model}), {guest}{emulated}")
 }
 
 /// Numbers stay on one line with the next word.

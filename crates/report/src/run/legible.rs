@@ -81,6 +81,7 @@ fn clean_host(host: &mut Host) {
         &mut host.cpus_allowed,
         &mut host.clocksource,
         &mut host.hypervisor,
+        &mut host.emulator,
         &mut host.container,
         &mut host.isolated_cpus,
         &mut host.nohz_full_cpus,

@@ -8,7 +8,9 @@ use crate::format::{distinct, listed, naming, sanitize, sentence};
 use crate::run::legible::legible;
 use crate::run::{merged, paths};
 use crate::verdict::gate::Gate;
-use crate::verdict::{Advice, Answer, Level, Standing, Trust, Untried, Verdict, line_of, lines, rank, tested};
+use crate::verdict::{
+    Advice, Answer, EMULATED, Level, Standing, Trust, Untried, Verdict, line_of, lines, rank, tested,
+};
 use crate::{causes, family, trials};
 
 /// Most advices on the first screen.
@@ -28,6 +30,8 @@ pub(super) fn sections(run: &Run, verdict: &Verdict, answers: Vec<Answer>, pictu
     let watched = causes::program(run).is_some();
     top.blocks.extend(incomplete(run));
     top.blocks.extend(merged::sentence(run).map(Block::Paragraph));
+    let emulated = |by: &String| format!("Emulated: {by} ran this program. {EMULATED}");
+    top.blocks.extend(run.host.emulator.as_ref().map(emulated).map(Block::Warning));
     if verdict.trust.busy && !watched {
         top.blocks.push(Block::Warning(format!("Busy machine: {}", verdict.trust.beside.join(" "))));
     }

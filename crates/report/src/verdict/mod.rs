@@ -23,7 +23,7 @@ pub use trust::Trust;
 
 pub(crate) use advice::{Candidate, Trial, line_of, lines};
 pub(crate) use rank::{equality, grouped, rank, standing, tested};
-pub(crate) use trust::is_busy;
+pub(crate) use trust::{EMULATED, is_busy};
 
 /// The verdict on a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

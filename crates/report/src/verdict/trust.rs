@@ -53,6 +53,9 @@ impl Trust {
     #[must_use]
     pub(crate) fn judged(run: &Run, tested: &[Advice]) -> Self {
         let mut trust = Self { level: Level::Good, ..Self::default() };
+        if run.host.emulator.is_some() {
+            trust.lower(Level::Poor, EMULATED.to_owned());
+        }
         trust.disturbed(run);
         trust.precise(run);
         trust.drifted(run);
@@ -155,6 +158,8 @@ impl Trust {
     }
 }
 
+/// What an emulator does to figures.
+pub(crate) const EMULATED: &str = "The figures are the emulator's, not those of a CPU.";
 /// Processes that are named: two lines of a terminal.
 const BUSIEST: usize = 2;
 /// With fewer samples not even a median has an interval.
@@ -283,6 +288,15 @@ mod tests {
             !is_gain(better(40_000, 50_000), better(50_000, 70_000))
                 && !is_gain(better(40_000, 50_000), Effect::default())
         );
+    }
+
+    #[test]
+    fn what_an_emulator_ran_is_poor() {
+        let mut emulated = run("[]", "[]");
+        let why = |run: &Run| Trust::judged(run, &[]).why;
+        assert!(!why(&emulated).iter().any(|why| why == EMULATED));
+        emulated.host.emulator = Some("qemu-aarch64-static".into());
+        assert!(why(&emulated).iter().any(|why| why == EMULATED));
     }
 
     #[test]

@@ -139,6 +139,21 @@ fn advice_that_finds_no_room_is_named() {
     assert!(text.contains("  1 slack 1 ns") && text.contains("  Also: "), "{text}");
 }
 
+#[test]
+fn an_emulator_is_named_before_its_figures() {
+    let with = |emulator: Option<&str>| {
+        let mut run = plain_run();
+        run.host.emulator = emulator.map(str::to_owned);
+        screen_of(&run, 60).replace('\u{a0}', " ")
+    };
+    let emulated = with(Some("qemu-aarch64-static"));
+    let first = "Emulated: qemu-aarch64-static ran this program. The figures are the";
+    assert!(emulated.lines().next().unwrap().contains(first), "{emulated}");
+    assert!(emulated.contains(", through qemu-aarch64-static"), "{emulated}");
+    let plain = with(None);
+    assert!(!plain.contains("mulat") && !plain.contains("through"), "{plain}");
+}
+
 const POLL: Traffic = Traffic { receive: Receive::Poll, ..PING };
 
 fn two(traffic: Traffic) -> Traffic {
