@@ -5,6 +5,7 @@ use std::ops::Deref;
 use punctual_record::{Experiment, Run, Series, Summary, Typed};
 
 use crate::document::{Block, Column, Columns, Note, Section};
+use crate::evidence::noise::MIN_ROUNDS;
 use crate::format::naming::parameter;
 use crate::format::units;
 use crate::verdict::{Advice, Answer, Candidate};
@@ -30,6 +31,11 @@ impl Family {
     ) -> Self {
         Self { experiment, sections, candidates: |_, _| Vec::new(), answer: |_, _, _| Answer::default() }
     }
+}
+
+/// Whether a series has too few rounds for a test: then its figures are blanks of a sentence, and cells of a table.
+pub(super) fn has_few_rounds(series: &Series) -> bool {
+    series.rounds.len() < MIN_ROUNDS
 }
 
 /// For a column that stays.

@@ -4,11 +4,12 @@ use punctual_record::experiment::switch::{Metrics, Parameters};
 use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section, Table};
+use crate::evidence::noise::MIN_ROUNDS;
 use crate::format::naming::under;
 use crate::format::{distinct, spoken, units};
 use crate::verdict::{Advice, Answer};
 
-use super::shared::{ALWAYS, Family, Measured, measured};
+use super::shared::{ALWAYS, Family, Measured, has_few_rounds, measured};
 
 type Switch<'a> = Measured<'a, Parameters, Metrics>;
 
@@ -59,7 +60,11 @@ fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let mut sentences: Vec<String> =
         distinct(series.iter().map(|switch| switch.subject.as_str())).into_iter().filter_map(one).collect();
     if !series.is_empty() && series.iter().all(|switch| switch.quantity != Quantity::Settling) {
-        sentences.insert(0, "Nothing to see: the speed does not follow the governor here.".to_owned());
+        let first = match series.iter().all(|switch| has_few_rounds(switch)) {
+            true => format!("Whether the speed follows the governor was not tested: fewer than {MIN_ROUNDS} rounds."),
+            false => "Nothing to see: the speed does not follow the governor here.".to_owned(),
+        };
+        sentences.insert(0, first);
     }
     Answer { table: (!series.is_empty()).then(|| table(&series)), ..Answer::in_words(sentences) }
 }

@@ -54,7 +54,7 @@ fn around(median: i64, by: i64) -> [i64; 20] {
     std::array::from_fn(|n| median + [-by, by / 3, -by / 3, by / 2, by][n % 5] / 2)
 }
 
-const FOUND: &str = "as found";
+pub(crate) const FOUND: &str = "as found";
 
 fn calibrated(series: Vec<Series>) -> Run {
     let mut conditions = vec![found(FOUND, 50_000)];
@@ -69,7 +69,7 @@ fn calibrated(series: Vec<Series>) -> Run {
 }
 
 /// A calibration whose shortened waits have this median error, and those measured again that one.
-fn proof(shortened: i64, again: i64, spread: i64) -> Run {
+pub(crate) fn proof(shortened: i64, again: i64, spread: i64) -> Run {
     let adds = series(Figure::SleepAdds, "nanosleep", FOUND, around(70_100, 1_000), 2_000);
     let mut costs = series(Figure::ClockCosts, "nanosleep", FOUND, [24; 20], 4);
     costs.summary.ci95.p50 = Some(Interval { low: 24, high: 25 });
@@ -170,7 +170,7 @@ fn the_cost_of_the_clock_is_that_of_readings_and_never_extrapolated() {
 }
 
 /// What sleeps of several methods and conditions add.
-fn several(medians: &[(&str, &str, i64)]) -> Run {
+pub(crate) fn several(medians: &[(&str, &str, i64)]) -> Run {
     let one = |&(subject, conditions, ns): &(&str, &str, i64)| {
         series(Figure::SleepAdds, subject, conditions, around(ns, 1_000), 2_000)
     };

@@ -16,13 +16,13 @@ use punctual_report::{Style, Verdict as Judgement};
 const ROUNDS: u32 = 12;
 
 /// A run: how fast the machine was, on which CPU, and what its samples begin with.
-struct Machine {
+pub(crate) struct Machine {
     speed: f64,
     cpu: u32,
     seed: i64,
 }
 
-const OLD: Machine = Machine { speed: 1.0, cpu: 1, seed: 1 };
+pub(crate) const OLD: Machine = Machine { speed: 1.0, cpu: 1, seed: 1 };
 const NEW: Machine = Machine { speed: 1.5, cpu: 3, seed: 2 };
 
 impl Machine {
@@ -75,7 +75,7 @@ impl Machine {
         self.series(Experiment::Ramp(Typed { parameters, metrics }), governor, Quantity::Loop, 750_000)
     }
 
-    fn switch(&self) -> Series {
+    pub(crate) fn switch(&self) -> Series {
         let metrics = switch::Metrics {
             cpu: Some(self.cpu),
             switched_from_cpu: Some(0),
@@ -175,7 +175,7 @@ fn answer(run: &Run) -> String {
     Judgement::from_run(run).answer.join(" ").replace('\u{a0}', " ")
 }
 
-fn run_of(series: Vec<Series>) -> Run {
+pub(crate) fn run_of(series: Vec<Series>) -> Run {
     Run { series, ..run(&["punctual", "governor"], vec![found("as found", 50_000)], &[]) }
 }
 
@@ -213,7 +213,7 @@ fn a_run_of_nothing_says_first_why() {
 }
 
 /// A task whose activations take this long in each round; a tenth of them take half as long again.
-fn task(subject: &str, rounds: [i64; 6], metrics: boost::Metrics) -> Series {
+pub(crate) fn task(subject: &str, rounds: [i64; 6], metrics: boost::Metrics) -> Series {
     const DEADLINE: i64 = 1_000_000;
     let parameters = boost::Parameters { period_ns: 10_000_000, work_ns: 750_000, deadline_ns: DEADLINE, periods: 50 };
     let mut tally = SeriesTally::new();
@@ -244,10 +244,10 @@ fn task(subject: &str, rounds: [i64; 6], metrics: boost::Metrics) -> Series {
     Series { samples: Some(samples), ..series }
 }
 
-const SLOW: [i64; 6] = [1_200_000, 1_210_000, 1_190_000, 1_205_000, 1_195_000, 1_200_000];
-const FAST: [i64; 6] = [760_000, 761_000, 759_000, 760_000, 762_000, 760_000];
+pub(crate) const SLOW: [i64; 6] = [1_200_000, 1_210_000, 1_190_000, 1_205_000, 1_195_000, 1_200_000];
+pub(crate) const FAST: [i64; 6] = [760_000, 761_000, 759_000, 760_000, 762_000, 760_000];
 
-fn boosted() -> boost::Metrics {
+pub(crate) fn boosted() -> boost::Metrics {
     boost::Metrics {
         lever: Some("lower frequency limit".into()),
         raised_share: Some(0.12),

@@ -31,6 +31,7 @@ mod ramp;
 mod records;
 mod saved_forms;
 mod screens;
+mod sentences;
 mod text;
 mod trials;
 mod verdict;

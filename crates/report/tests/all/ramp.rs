@@ -11,14 +11,14 @@ use punctual_report::verdict::{Standing, Verdict};
 use punctual_report::{Document, Style};
 
 /// Loops of a round.
-const LOOPS: usize = 60;
+pub(crate) const LOOPS: usize = 60;
 /// Rounds of a run.
-const ROUNDS: usize = 6;
+pub(crate) const ROUNDS: usize = 6;
 /// What a loop takes at full speed.
-const BEST: i64 = 750_000;
+pub(crate) const BEST: i64 = 750_000;
 
 /// The two series of a governor with these rounds, as the kernel counts this many transitions.
-fn ramp(subject: &str, rounds: &[Vec<i64>], transitions: Option<u64>) -> [Series; 2] {
+pub(crate) fn ramp(subject: &str, rounds: &[Vec<i64>], transitions: Option<u64>) -> [Series; 2] {
     let parameters = Parameters { loops: rounds[0].len() as u32, work_ns: BEST, rest_ns: 300_000_000 };
     let slow = rounds[0].iter().take_while(|ns| **ns as f64 > BEST as f64 * 1.05);
     let metrics = Metrics {
@@ -51,13 +51,13 @@ fn ramp(subject: &str, rounds: &[Vec<i64>], transitions: Option<u64>) -> [Series
 }
 
 /// Rounds whose first loops take this long, and the others what they take at full speed.
-fn after_a_rest(first: [i64; ROUNDS], slow: usize) -> Vec<Vec<i64>> {
+pub(crate) fn after_a_rest(first: [i64; ROUNDS], slow: usize) -> Vec<Vec<i64>> {
     let round = |ns: i64| (0..LOOPS).map(|i| if i < slow { ns } else { BEST + 100 * (i as i64 % 7) }).collect();
     first.into_iter().map(round).collect()
 }
 
-const SLOW: [i64; ROUNDS] = [1_500_000, 1_520_000, 1_490_000, 1_510_000, 1_530_000, 1_500_000];
-const FAST: [i64; ROUNDS] = [751_000, 750_000, 752_000, 750_000, 755_000, 750_000];
+pub(crate) const SLOW: [i64; ROUNDS] = [1_500_000, 1_520_000, 1_490_000, 1_510_000, 1_530_000, 1_500_000];
+pub(crate) const FAST: [i64; ROUNDS] = [751_000, 750_000, 752_000, 750_000, 755_000, 750_000];
 
 /// A run of these series under the governor schedutil.
 fn run_of(command: &[&str], series: impl IntoIterator<Item = [Series; 2]>, notices: Vec<Notice>) -> Run {
@@ -71,7 +71,7 @@ fn checkup(series: impl IntoIterator<Item = [Series; 2]>) -> Run {
     run_of(&["punctual", "checkup"], series, Vec::new())
 }
 
-fn governor(series: impl IntoIterator<Item = [Series; 2]>) -> Run {
+pub(crate) fn governor(series: impl IntoIterator<Item = [Series; 2]>) -> Run {
     let mut run = run_of(&["punctual", "governor", "ramp"], series, Vec::new());
     run.subcommand = "governor ramp".into();
     run

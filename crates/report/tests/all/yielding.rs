@@ -123,7 +123,7 @@ fn pair(what: &str, instead_of: &str) -> (String, String) {
 }
 
 /// CFS: sched_yield goes on running, sleeps of nothing leave a competitor more than its half.
-fn on_cfs() -> Vec<Series> {
+pub(crate) fn on_cfs() -> Vec<Series> {
     let same = ("as found", Rank::Same);
     let mut all = vec![
         alone("sched_yield", 400, "sched_yield"),
@@ -184,7 +184,7 @@ fn a_call_that_does_not_yield_is_never_advised() {
 }
 
 /// Linux 7.2 and later: sleeps of nothing return at once. A competitor runs only when the scheduler preempts them.
-fn on_7_3() -> Vec<Series> {
+pub(crate) fn on_7_3() -> Vec<Series> {
     let same = ("as found", Rank::Same);
     let mut all = vec![alone("sched_yield", 400, "sched_yield"), alone("usleep0", 420, "clock_nanosleep")];
     all.extend(against("sched_yield", same, (0.92, 0.97), (1_500_000, Some(1_500_000))));
@@ -337,7 +337,7 @@ fn what_is_left_to_others_does_not_depend_on_who_else_is_there() {
 }
 
 /// A way of waiting for a message: `(idle, busy)` latency and the shares of the busy program and the receiver.
-fn way(subject: &str, polls: Option<u32>, latency: (i64, i64), shares: (f64, f64)) -> Vec<Series> {
+pub(crate) fn way(subject: &str, polls: Option<u32>, latency: (i64, i64), shares: (f64, f64)) -> Vec<Series> {
     let mut all = Vec::new();
     for (load, ns) in [(Load::Idle, latency.0), (Load::Busy, latency.1)] {
         for (quantity, ns) in [(Quantity::OneWay, ns), (Quantity::RoundTrip, 2 * ns)] {
@@ -361,7 +361,7 @@ fn way(subject: &str, polls: Option<u32>, latency: (i64, i64), shares: (f64, f64
     all
 }
 
-fn settings() -> Vec<Series> {
+pub(crate) fn settings() -> Vec<Series> {
     [
         way("never_yields", Some(0), (105, 1090), (0.49, 0.5)),
         way("sched_yield", Some(1), (380, 1_890_000), (0.992, 0.002)),

@@ -6,8 +6,10 @@ use punctual_record::experiment::ipc::{Mode, Placement};
 
 use crate::document::{Column, Paint, Row, Table};
 use crate::evidence::Outcome;
+use crate::evidence::noise::MIN_ROUNDS;
 use crate::family::ipc::matters::naming_of;
 use crate::family::ipc::traffic::{Contest, Message, Race, brief, bytes, contests, lists, place, races, sleeps, used};
+use crate::family::shared::has_few_rounds;
 use crate::format::{counted, distinct, listed, spoken, unbroken, units};
 
 /// Most names in a sentence.
@@ -59,6 +61,10 @@ impl<'a> Field<'a> {
         if distinct(self.latency.iter().chain(&self.saturated).map(naming_of)).len() < 2 {
             return Vec::new();
         }
+        if self.latency.iter().chain(&self.saturated).all(|message| has_few_rounds(message)) {
+            let text = format!("Which mechanism is the best was not tested: fewer than {MIN_ROUNDS} rounds.");
+            return vec![(text, None)];
+        }
         let mut said = self.quickest(run);
         said.extend(self.most());
         said.extend(self.least_cpu());
@@ -95,6 +101,10 @@ impl<'a> Field<'a> {
         let word = if names(Outcome::Better).is_empty() { "Lowest p50" } else { "Quickest" };
         let (size, late) = (unbroken(&bytes(parameters.size)), spoken::duration(race.best.summary.p50.unwrap_or(0)));
         let name = self.name(&race.best);
+        if names(Outcome::NotTested).len() == race.others.len() {
+            let why = race.others.iter().find_map(|(_, effect)| effect.why.as_deref()).unwrap_or("too few rounds");
+            return (format!("Which mechanism is the quickest with {who} was not tested: {why}."), None);
+        }
         let mut text = format!("{word} with {who}: {name}, {late} ({size}, {}).", brief(parameters));
         for (lead, names) in [
             ("No difference shown from", names(Outcome::NoDifference)),
@@ -107,10 +117,11 @@ impl<'a> Field<'a> {
         (text, Some(naming_of(&race.best)))
     }
 
-    /// What passes most. These are figures, not tests: a round has no rate.
+    /// What passes most. These are figures, not tests: a round has no rate. With few rounds there are none.
     fn most(&self) -> Option<Said> {
         let rate = |message: &Message<'_>| message.metrics.per_second.unwrap_or(0.0);
-        let mut known: Vec<&Message<'_>> = self.saturated.iter().filter(|message| rate(message) > 0.0).collect();
+        let mut known: Vec<&Message<'_>> =
+            self.saturated.iter().filter(|message| rate(message) > 0.0 && !has_few_rounds(message)).collect();
         known.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
         let best = *known.first()?;
         let other = known.iter().find(|message| naming_of(message) != naming_of(best))?;
@@ -123,8 +134,11 @@ impl<'a> Field<'a> {
     /// What takes the least CPU time of both processes, and what takes hardly more.
     fn least_cpu(&self) -> Option<Said> {
         let messages = if self.latency.is_empty() { &self.saturated } else { &self.latency };
-        let mut known: Vec<(f64, &Message<'_>)> =
-            messages.iter().filter_map(|message| Some((cpu(message)?, message))).collect();
+        let mut known: Vec<(f64, &Message<'_>)> = messages
+            .iter()
+            .filter(|message| !has_few_rounds(message))
+            .filter_map(|message| Some((cpu(message)?, message)))
+            .collect();
         known.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (least, best) = *known.first()?;
         // A difference to itself on another place is a matter of the place.

@@ -3,14 +3,15 @@
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Columns, Table};
+use crate::evidence::noise::MIN_ROUNDS;
 use crate::evidence::rounds::Pair;
 use crate::evidence::shares::Baseline;
 use crate::evidence::{Figure as What, Outcome, rounds, shares};
-use crate::family::shared::{ALWAYS, measured};
+use crate::family::shared::{ALWAYS, has_few_rounds, measured};
 use crate::family::yielding::situation::{Contest, Figure, Situation, YIELDS, situations};
 use crate::family::yielding::situation::{costs, who_gains};
 use crate::format::{listed, sanitize, spoken, unbroken, units};
-use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
+use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial, is_busy};
 
 /// Most sentences on a competitor that is no equal.
 const UNEQUAL: usize = 2;
@@ -46,20 +47,24 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) ->
         .chain(habits)
         .map(|figure| figure.name().to_owned())
         .collect();
-    sentences.extend(alone(&contest));
+    sentences.extend(alone(&contest, is_busy(run)));
     let table = table(&contest.figures, |figure| contest.alone(figure).copied()).ranked("left to others", named);
     Answer { table: Some(table).filter(|_| is_all), ..Answer::in_words(sentences) }
 }
 
-/// `A call alone on its CPU takes 285 ns with sched_yield, 52.9 µs with usleep0.`
-fn alone(contest: &Contest<'_>) -> Option<String> {
+/// `A call alone on its CPU takes 285 ns with sched_yield, 52.9 µs with usleep0.` On a busy machine it is not alone.
+fn alone(contest: &Contest<'_>, busy: bool) -> Option<String> {
     let cost = |habit: &Figure<'_>| {
-        let ns = contest.alone(habit)?.calls.metrics.bare_ns?;
-        Some(format!("{} with {}", spoken::fine(ns), habit.name()))
+        let calls = contest.alone(habit).filter(|alone| !has_few_rounds(&alone.calls))?.calls;
+        Some(format!("{} with {}", spoken::fine(calls.metrics.bare_ns?), habit.name()))
     };
     let costs: Vec<String> = contest.habits().filter_map(cost).collect();
-    (!costs.is_empty())
-        .then(|| format!("A call alone on its CPU, in a loop of such calls, takes {}.", listed(&costs, MOST)))
+    let takes = if busy {
+        "A call without a competitor, in a loop of such calls beside other programs, takes"
+    } else {
+        "A call alone on its CPU, in a loop of such calls, takes"
+    };
+    (!costs.is_empty()).then(|| format!("{takes} {}.", listed(&costs, MOST)))
 }
 
 /// Where nothing was measured against an equal competitor: the last situation.
@@ -171,7 +176,8 @@ fn capital(text: &str) -> String {
 
 /// `usleep0 does not yield here: it slept in 0.2 % of the calls. A competitor ran in 0.2 % of them and got 50 % of the CPU.`
 fn idle(contest: &Contest<'_>) -> Vec<String> {
-    let idle = contest.habits().filter(|habit| habit.yielded().is_some() && !habit.lets_others_run());
+    let told = |habit: &&Figure<'_>| habit.yielded().is_some() && !has_few_rounds(&habit.calls);
+    let idle = contest.habits().filter(told).filter(|habit| !habit.lets_others_run());
     let text = |habit: &Figure<'_>| {
         let name = habit.name().to_owned();
         let ran = format!("ran in {}", share(habit.yielded()));
@@ -196,6 +202,10 @@ fn back_soon<'a>(run: &Run, contest: &Contest<'a>) -> Option<(String, Vec<Figure
     known.sort_by_key(|figure| away(figure));
     let (best, rest) = known.split_first()?;
     let to = best.away?.series;
+    if rest.is_empty() && has_few_rounds(to) {
+        let text = format!("Which call returns first was not tested: fewer than {MIN_ROUNDS} rounds.");
+        return Some((text, Vec::new()));
+    }
     let pairs: Vec<Pair<'_>> = rest
         .iter()
         .filter_map(|figure| Some(Pair { before: figure.away?.series, after: to, figure: What::P50 }))
