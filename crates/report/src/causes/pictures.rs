@@ -1,4 +1,4 @@
-//! Causes as pictures: a stacked bar for each call, and what the CPUs did around the latest wake-ups.
+//! Causes as pictures: a stacked bar for each call and for each of the latest wake-ups, and what the CPUs did around those.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::format::units;
 use super::bars::{axis, bar};
 use super::head::heading;
 use super::phrase::{Why, name, part};
-use super::tally::{calls, each, ranked, share};
+use super::tally::{calls, each, ranked};
 use super::worst::{WORST, title};
 
 /// Most bars; most causes with a colour of their own.
@@ -20,50 +20,93 @@ const COLOURS: usize = 7;
 const CPUS: usize = 16;
 const STRETCHES: usize = 1000;
 
-/// A bar for each call; `None` where none was late.
-pub(super) fn bars(causes: &Causes, guest: bool) -> Option<Album> {
-    Some(Album { pictures: vec![(String::new(), stacked(causes, guest)?)], ..Album::default() })
+/// A bar for each call, and a bar for each of the latest wake-ups; none where none was late.
+pub(super) fn bars(causes: &Causes, guest: bool) -> impl Iterator<Item = Album> {
+    let pictures = [of_calls(causes, guest), of_the_tail(causes, guest)].into_iter().flatten();
+    pictures.map(|picture| Album { pictures: vec![(String::new(), picture)], ..Album::default() })
 }
 
 /// A picture for each of the latest wake-ups; `None` without them.
 pub(super) fn timelines(causes: &Causes, guest: bool) -> Option<Album> {
-    let one = |(number, wake): (usize, &LateWake)| Some((number.to_string(), timeline(wake, guest)?));
+    let one = |(number, wake): (usize, &LateWake)| {
+        Some((format!("wake-up {number}, {} late", units::duration(wake.late_ns)), timeline(wake, guest)?))
+    };
     let pictures: Vec<(String, Picture)> = (1..).zip(causes.worst.iter().take(WORST)).filter_map(one).collect();
     (!pictures.is_empty()).then(|| Album { pictures, ..Album::default() })
 }
 
+/// A bar of a picture, and its pieces: the cause, what it is called, and its time in ns.
+struct Bar {
+    name: String,
+    pieces: Vec<(Cause, String, f64)>,
+}
+
 /// The lateness per wake-up of each call, cause by cause.
-fn stacked(causes: &Causes, guest: bool) -> Option<Picture> {
-    let calls: Vec<&CallCauses> =
-        calls(causes).into_iter().filter(|call| call.late.count > 0 && call.late.total_ns > 0).take(BARS).collect();
-    let longest = calls.iter().map(|call| each(call.late.total_ns, call)).reduce(f64::max)?;
-    let names: Vec<String> = calls.iter().map(|call| heading(call)).collect();
-    let kinds = kinds(&calls, guest);
-    let mut ends = vec![0.0; calls.len()];
+fn of_calls(causes: &Causes, guest: bool) -> Option<Picture> {
+    let late = |call: &&CallCauses| call.late.count > 0 && call.late.total_ns > 0;
+    let bar = |call: &CallCauses| Bar {
+        name: heading(call),
+        pieces: ranked(call, guest)
+            .iter()
+            .map(|lost| (lost.why.cause, lost.why.label(), each(lost.total_ns, call)))
+            .collect(),
+    };
+    let about = "A bar is the mean lateness of a call. Its pieces are causes, and add up to it.";
+    stacked(
+        ("Time lost per wake-up, by cause", about),
+        calls(causes).into_iter().filter(late).take(BARS).map(bar),
+        guest,
+    )
+}
+
+/// The lateness of each of the latest wake-ups, cause by cause: what the tail is made of.
+fn of_the_tail(causes: &Causes, guest: bool) -> Option<Picture> {
+    let bar = |wake: &LateWake| {
+        let mut pieces: Vec<(Cause, String, f64)> = Vec::new();
+        for part in wake.parts.iter().take(STRETCHES) {
+            let label = Why { cause: part.cause, culprit: part.culprit.as_deref(), guest }.label();
+            match pieces.iter_mut().find(|(cause, known, _)| (*cause, &*known) == (part.cause, &label)) {
+                Some((.., ns)) => *ns += part.ns as f64,
+                None => pieces.push((part.cause, label, part.ns as f64)),
+            }
+        }
+        pieces.sort_by(|a, b| b.2.total_cmp(&a.2));
+        Bar { name: format!("{}, {}", name(&wake.thread), name(&wake.call)), pieces }
+    };
+    let about = "A bar is one wake-up, the latest first. Its pieces are causes, and add up to its lateness.";
+    stacked(("The latest wake-ups, by cause", about), causes.worst.iter().take(WORST).map(bar), guest)
+}
+
+/// Bars of pieces, one after the other; causes have a colour each, those with the most time.
+fn stacked((title, about): (&str, &str), bars: impl Iterator<Item = Bar>, guest: bool) -> Option<Picture> {
+    let bars: Vec<Bar> = bars.filter(|bar| !bar.pieces.is_empty()).collect();
+    let names: Vec<String> = bars.iter().map(|bar| bar.name.clone()).collect();
+    let kinds = kinds(&bars);
+    let mut ends = vec![0.0; bars.len()];
     let mut rows = Vec::new();
     let mut lines = Vec::new();
     for kind in kinds.iter().copied().map(Some).chain([None]) {
         let is_its = |cause: Cause| kind.map_or(!kinds.contains(&cause), |kind| kind == cause);
         let mut points = Vec::new();
-        for ((row, call), end) in (0..).zip(&calls).zip(&mut ends) {
-            for lost in ranked(call, guest).iter().filter(|lost| is_its(lost.why.cause)) {
-                let (from, took) = (*end, each(lost.total_ns, call));
+        for ((row, Bar { name, pieces }), end) in (0..).zip(&bars).zip(&mut ends) {
+            let total: f64 = pieces.iter().map(|(.., ns)| ns).sum();
+            for (_, label, took) in pieces.iter().filter(|(cause, ..)| is_its(*cause)) {
+                let from = *end;
                 *end += took;
-                let percent = units::share(share(lost.total_ns, call));
-                let label = lost.why.label();
-                let says = format!("{}: {label}, {} a wake-up, {percent}", heading(call), units::duration(took));
-                rows.push(vec![heading(call), label, units::duration(took), percent]);
-                points.push(bar(row, (from, *end), says, units::duration(took)));
+                let (took, percent) = (units::duration(*took), units::share(took / total.max(1.0)));
+                let says = format!("{name}: {label}, {took} a wake-up, {percent}");
+                rows.push(vec![name.clone(), label.clone(), took.clone(), percent]);
+                points.push(bar(row, (from, *end), says, took));
             }
         }
         let label = kind.map_or("other causes".to_owned(), |cause| Why { cause, culprit: None, guest }.label());
         lines.push(Line { label, shown: true, form: Form::Bars, points });
     }
     lines.retain(|line| !line.points.is_empty());
-    let longest = ends.into_iter().fold(longest, f64::max);
+    let longest = ends.into_iter().reduce(f64::max)?;
     Some(Picture {
-        title: "Time lost per wake-up, by cause".into(),
-        about: "A bar is the mean lateness of a call. Its pieces are causes, and add up to it.".into(),
+        title: title.into(),
+        about: about.into(),
         x: axis("per wake-up", 0.0, longest),
         y: Axis::names(&names),
         lines,
@@ -72,13 +115,13 @@ fn stacked(causes: &Causes, guest: bool) -> Option<Picture> {
     })
 }
 
-/// The causes with the most time over all calls, most first.
-fn kinds(calls: &[&CallCauses], guest: bool) -> Vec<Cause> {
+/// The causes with the most time over all bars, most first.
+fn kinds(bars: &[Bar]) -> Vec<Cause> {
     let mut all: Vec<(Cause, f64)> = Vec::new();
-    for lost in calls.iter().flat_map(|call| ranked(call, guest)) {
-        match all.iter_mut().find(|(cause, _)| *cause == lost.why.cause) {
-            Some((_, total)) => *total += lost.total_ns as f64,
-            None => all.push((lost.why.cause, lost.total_ns as f64)),
+    for (cause, _, ns) in bars.iter().flat_map(|bar| &bar.pieces) {
+        match all.iter_mut().find(|(known, _)| known == cause) {
+            Some((_, total)) => *total += ns,
+            None => all.push((*cause, *ns)),
         }
     }
     all.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -2,7 +2,7 @@
 
 use punctual_record::{CallCauses, CauseTime, Causes, Run, Spread, Waker};
 
-use crate::document::{Album, Block, Column, Columns, Item, Note, Paint, Row, Section, Table};
+use crate::document::{Block, Column, Columns, Item, Note, Paint, Row, Section, Table};
 use crate::format::units;
 
 use super::head::{by_call, heading};
@@ -27,9 +27,8 @@ pub(crate) fn sections(run: &Run, illustrated: bool) -> Option<Vec<Section>> {
     if let Some((budget, losses)) = lost::judged(causes) {
         sections.extend(lost::sections(budget, losses, illustrated));
     }
-    let pictures =
-        |album: Option<Album>| album.filter(|_| illustrated).map(|album| Section::default().with(Block::Album(album)));
-    sections.extend(pictures(pictures::bars(causes, guest)));
+    let albums = pictures::bars(causes, guest).chain(pictures::timelines(causes, guest)).filter(|_| illustrated);
+    sections.extend(albums.map(|album| Section::default().with(Block::Album(album))));
     if !calls.is_empty() {
         let table = by_call(run, causes, &calls, true);
         let notes = vec![
@@ -42,7 +41,6 @@ pub(crate) fn sections(run: &Run, illustrated: bool) -> Option<Vec<Section>> {
     sections.extend(lost.iter().map(|call| of_call(run, call)));
     sections.extend(remedies(run, causes, &lost));
     sections.extend(worst::section(run, causes));
-    sections.extend(pictures(pictures::timelines(causes, guest)));
     Some(sections)
 }
 

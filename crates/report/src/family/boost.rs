@@ -13,7 +13,8 @@ use crate::format::naming::{AS_FOUND, under};
 use crate::format::{listed, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
 
-pub(super) const FAMILY: Family = Family { experiment: "boost", sections, candidates, answer };
+pub(super) const FAMILY: Family =
+    Family { experiment: "boost", title: "Speed for activations", sections, candidates, answer };
 
 /// A reported full speed this much below the upper limit is worth a remark: 5 %.
 const SHORT_OF_LIMIT: f64 = 0.95;

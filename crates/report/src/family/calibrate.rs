@@ -12,7 +12,8 @@ use crate::format::naming::under;
 use crate::format::{listed, sanitize, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
 
-pub(super) const FAMILY: Family = Family { experiment: "calibrate", sections, candidates, answer };
+pub(super) const FAMILY: Family =
+    Family { experiment: "calibrate", title: "What a sleep adds", sections, candidates, answer };
 
 fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::calibrate);

@@ -9,7 +9,8 @@ use crate::family::shared::{ALWAYS, Family, Measured, measured};
 use crate::format::{grouped, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer};
 
-pub(super) const FAMILY: Family = Family { answer, ..Family::without_answer("calls", sections) };
+pub(super) const FAMILY: Family =
+    Family { answer, ..Family::without_answer("calls", "Waits of the program", sections) };
 
 /// Most rows of the report.
 const MOST_ROWS: usize = 300;

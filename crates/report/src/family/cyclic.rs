@@ -16,7 +16,8 @@ use super::shared::{ALWAYS, Family, Measured, absent_note, measured};
 
 type Cyclic<'a> = Measured<'a, Parameters, Metrics>;
 
-pub(super) const FAMILY: Family = Family { answer, ..Family::without_answer("cyclic", sections) };
+pub(super) const FAMILY: Family =
+    Family { answer, ..Family::without_answer("cyclic", "Wake-ups at regular intervals", sections) };
 
 /// A section for the threads of each set of conditions and load, which its heading names.
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {

@@ -13,7 +13,8 @@ use crate::format::naming::under;
 use crate::format::{distinct, grouped, listed, sanitize, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
 
-pub(super) const FAMILY: Family = Family { experiment: "polls", sections, candidates, answer };
+pub(super) const FAMILY: Family =
+    Family { experiment: "polls", title: "Polling for a message", sections, candidates, answer };
 
 fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::polls);

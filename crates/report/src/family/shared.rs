@@ -15,6 +15,8 @@ use crate::verdict::{Advice, Answer, Candidate};
 pub(crate) struct Family {
     /// The name in `Series::experiment`.
     pub(crate) experiment: &'static str,
+    /// The title of its chapter; empty: the name of the experiment.
+    pub(crate) title: &'static str,
     /// Its tables and words.
     pub(crate) sections: fn(&Run, &[&Series]) -> Vec<Section>,
     /// The remedies that its series can judge.
@@ -27,9 +29,10 @@ impl Family {
     /// A family without remedies and without an answer of its own.
     pub(super) const fn without_answer(
         experiment: &'static str,
+        title: &'static str,
         sections: fn(&Run, &[&Series]) -> Vec<Section>,
     ) -> Self {
-        Self { experiment, sections, candidates: |_, _| Vec::new(), answer: |_, _, _| Answer::default() }
+        Self { experiment, title, sections, candidates: |_, _| Vec::new(), answer: |_, _, _| Answer::default() }
     }
 }
 
@@ -92,7 +95,7 @@ pub(super) fn measured<'a, P, M: Default + PartialEq>(
 }
 
 /// Experiments without a family of their own: all figures in a plain table, without conclusions.
-pub(super) const ANY: Family = Family::without_answer("", plain_tables);
+pub(super) const ANY: Family = Family::without_answer("", "", plain_tables);
 
 fn plain_tables(_: &Run, series: &[&Series]) -> Vec<Section> {
     let Some(first) = series.first() else { return Vec::new() };

@@ -10,7 +10,8 @@ use crate::verdict::{Advice, Answer};
 
 use super::shared::{ALWAYS, Family, Measured, measured};
 
-pub(super) const FAMILY: Family = Family { answer, ..Family::without_answer("sweep", sections) };
+pub(super) const FAMILY: Family =
+    Family { answer, ..Family::without_answer("sweep", "The highest rate held", sections) };
 
 type Swept<'a> = Measured<'a, Parameters, Metrics>;
 

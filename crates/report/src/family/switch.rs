@@ -13,7 +13,8 @@ use super::shared::{ALWAYS, Family, Measured, has_few_rounds, measured};
 
 type Switch<'a> = Measured<'a, Parameters, Metrics>;
 
-pub(super) const FAMILY: Family = Family { answer, ..Family::without_answer("switch", sections) };
+pub(super) const FAMILY: Family =
+    Family { answer, ..Family::without_answer("switch", "Switching the governor", sections) };
 
 fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::switch);

@@ -84,6 +84,66 @@ pub(crate) fn parameter(name: &str, value: &Param) -> String {
     format!("{} {shown}", sanitize(&name))
 }
 
+/// What titles of pictures say of parameters that have a word as their value.
+const SPOKEN: [(&str, &str, &str); 24] = [
+    ("competitor_kind", "process", "a process"),
+    ("competitor_kind", "thread", "a thread"),
+    ("competitor_policy", AS_FOUND, "scheduled as found"),
+    ("competitor_rank", "higher", "which goes first"),
+    ("competitor_rank", "same", "of the same rank"),
+    ("competitor_rank", "lower", "which goes last"),
+    ("figure", "sleep_adds", "what a sleep adds"),
+    ("figure", "clock_costs", "what the clock costs"),
+    ("figure", "plain", "as asked"),
+    ("figure", "compensated", "shortened by TN"),
+    ("figure", "remeasured", "shortened by TN measured again"),
+    ("figure", "compensated_sleeper", "the library's Sleeper"),
+    ("load", "busy", "busy CPU"),
+    ("load", "idle", "idle CPU"),
+    ("measured", "arrival", "as they arrive"),
+    ("measured", "departure", "as they leave"),
+    ("mode", "ping-pong", "there and back"),
+    ("mode", "rate", "at a rate"),
+    ("mode", "saturated", "as fast as they are taken"),
+    ("mode", "sporadic", "with a pause after each"),
+    ("place", "any-cpu", "on any CPU"),
+    ("place", "same-cpu", "on one CPU"),
+    ("place", "two-cpus", "on two CPUs"),
+    ("to", "tick-only", "nothing is sent"),
+];
+
+/// Names of numbers, with what stands before and after the number.
+const COUNTED: [(&str, &str, &str); 9] = [
+    ("competitors", "with ", " competitors"),
+    ("deadline_ns", "due after ", ""),
+    ("interval_ns", "every ", ""),
+    ("loops", "", " loops"),
+    ("period_ns", "every ", ""),
+    ("rate_per_second", "", " a second"),
+    ("rest_ns", "after a rest of ", ""),
+    ("size", "", " B"),
+    ("work_ns", "work of ", ""),
+];
+
+/// A parameter as a person says it: `on one CPU`, `64 B`; without such words as [`parameter`] has it.
+pub(crate) fn spoken_parameter(name: &str, value: &Param) -> String {
+    if let Param::Text(text) = value
+        && let Some((.., words)) = SPOKEN.iter().find(|(known, key, _)| *known == name && key == text)
+    {
+        return (*words).to_owned();
+    }
+    match (COUNTED.iter().find(|(known, ..)| *known == name), value) {
+        (Some(("competitors", ..)), Param::Int(0)) => "alone".to_owned(),
+        (Some(("competitors", ..)), Param::Int(1)) => "with 1 competitor".to_owned(),
+        (Some((_, before, after)), Param::Int(n)) if name.ends_with("_ns") => {
+            format!("{before}{}{after}", units::exact(*n))
+        }
+        (Some((_, before, after)), Param::Int(n)) => format!("{before}{n}{after}"),
+        (Some((_, before, after)), Param::Real(x)) => format!("{before}{}{after}", units::significant(*x)),
+        _ => parameter(name, value),
+    }
+}
+
 /// A subject with its parameters: `nanosleep, asked 100 µs`.
 pub(crate) fn subject(subject: &str, parameters: &BTreeMap<String, Param>) -> String {
     let parameters = parameters.iter().map(|(name, value)| parameter(name, value));
@@ -115,6 +175,19 @@ mod tests {
     use punctual_record::Refusal;
 
     use super::*;
+
+    #[test]
+    fn titles_have_words() {
+        let text = |name: &str, value: &str| spoken_parameter(name, &Param::Text(value.into()));
+        assert_eq!([text("mode", "ping-pong"), text("place", "same-cpu")], ["there and back", "on one CPU"]);
+        assert_eq!(text("mode", "\u{1b}[2J"), "mode ?[2J", "of another version");
+        let int = |name: &str, value: i64| spoken_parameter(name, &Param::Int(value));
+        assert_eq!(
+            [int("size", 64), int("competitors", 0), int("competitors", 2)],
+            ["64 B", "alone", "with 2 competitors"]
+        );
+        assert_eq!([int("work_ns", 750_000), int("asked_ns", 100_000)], ["work of 750 µs", "asked 100 µs"]);
+    }
 
     fn setting(condition: &str, asked: Option<Param>, applied: Param, phrase: &str) -> Setting {
         let (condition, phrase) = (condition.to_owned(), phrase.to_owned());

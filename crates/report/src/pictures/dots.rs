@@ -1,4 +1,4 @@
-//! Dot plots for the first screen: a panel per case, a row per way. A dot is the median, a bar behind it the interval that
+//! Dot plots for the first screen: a panel per case, a row per way. A mark is the median, a bar behind it the interval that
 //! holds it, a line leads to the 99th percentile.
 
 use punctual_record::{Interval, Quantity, Run, Series};
@@ -11,7 +11,7 @@ use super::group::{Group, Member, groups};
 /// Most panels: a screen has room for no more.
 const PANELS: usize = 4;
 /// Most rows of a panel that nobody chose.
-const ROWS: usize = 9;
+const ROWS: usize = 20;
 
 /// One case.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub(crate) struct Dot {
     pub(crate) p99: Option<i64>,
     /// Whether the others are compared with it.
     pub(crate) baseline: bool,
+    /// Whether the verdict advises it.
+    pub(crate) advised: bool,
 }
 
 /// The panels, all on one scale; `None` of fewer than two rows.
@@ -52,7 +54,7 @@ pub(crate) fn album(mut panels: Vec<Panel>) -> Option<Album> {
 }
 
 /// The series of an experiment that says nothing of its own: the best ways of each case.
-pub(crate) fn overview(run: &Run, series: &[&Series]) -> Option<Album> {
+pub(crate) fn overview(run: &Run, series: &[&Series], advised: &[&Series]) -> Option<Album> {
     use Quantity::{Away, CallCost, Lateness, OneWay, Overshoot, PeriodJitter, Response, RoundTrip};
     let latencies = [Away, CallCost, Lateness, OneWay, Overshoot, PeriodJitter, Response, RoundTrip];
     let latency = |group: &&Group<'_>| latencies.contains(&group.quantity) && !group.is_ordered();
@@ -63,17 +65,18 @@ pub(crate) fn overview(run: &Run, series: &[&Series]) -> Option<Album> {
             interval: member.series.summary.ci95.p50,
             p99: member.series.summary.p99,
             baseline: member.is_baseline,
+            advised: member.is_advised,
         };
         let more = group.members.len().saturating_sub(ROWS);
         let more = if more > 0 { format!(" (the best {ROWS}; {more} more in the tables)") } else { String::new() };
         Panel { title: format!("{}{more}", group.label), rows: group.members.iter().map(row).take(ROWS).collect() }
     };
-    album(groups(run, series).iter().filter(latency).map(panel).collect())
+    album(groups(run, series, advised).iter().filter(latency).map(panel).collect())
 }
 
 /// The subject, with its conditions where they are not those of the baseline.
 fn name(group: &Group<'_>, member: &Member<'_>) -> String {
-    let Some(base) = group.members.first().filter(|first| first.is_baseline) else { return member.label.clone() };
+    let Some(base) = group.members.first().filter(|first| first.is_baseline) else { return member.name.clone() };
     let subject = member.series.subject.clone();
     let conditions = member.series.conditions.clone();
     match (member.series.conditions == base.series.conditions, member.series.subject == base.series.subject) {
@@ -86,20 +89,23 @@ fn name(group: &Group<'_>, member: &Member<'_>) -> String {
 fn picture(panel: Panel, x: Axis) -> Picture {
     let names: Vec<String> = panel.rows.iter().map(|row| row.name.clone()).collect();
     let y = Axis::names(&names);
-    let line = |label: &str, baseline: bool| Line {
+    // A line's number is its mark and its colour in the style sheet, so each is there, if need be without points.
+    let line = |label: &str, belongs: fn(&Dot) -> bool| Line {
         label: label.to_owned(),
         shown: true,
         form: Form::Spans,
-        points: (0..).zip(&panel.rows).filter(|(_, row)| row.baseline == baseline).map(point).collect(),
+        points: (0..).zip(&panel.rows).filter(|(_, row)| belongs(row)).map(point).collect(),
     };
-    let mut lines = vec![line("measured", false)];
+    let advised = line("advised", |row| row.advised && !row.baseline);
+    let square = if advised.points.is_empty() { "" } else { " A square is advised." };
+    let mut lines = vec![line("measured", |row| !row.baseline && !row.advised), advised];
     if let Some(base) = panel.rows.iter().find(|row| row.baseline) {
-        lines.extend([line(&base.name, true), guide(base, &y)]);
+        lines.extend([line(&base.name, |row| row.baseline), guide(base, &y)]);
     }
     let dashed = lines.last().filter(|line| line.form == Form::Curve);
     let dashed = dashed.map_or(String::new(), |guide| format!(" The dashed line is the {}.", guide.label));
     let about = format!(
-        "A dot is the median, the bar behind it its 95 % interval, the line reaches to p99.{dashed} The scale is logarithmic; left is better."
+        "A mark is the median, the bar behind it its 95 % interval, the line reaches to p99.{square}{dashed} The scale is logarithmic; left is better."
     );
     let cells = |row: &Dot| vec![row.name.clone(), units::known(row.p50), units::known(row.p99)];
     let table = Table::plain(&["", "p50", "p99"], panel.rows.iter().map(cells).collect());

@@ -7,7 +7,7 @@ use punctual_record::{Distribution, Param, Quantity, Run, Series};
 
 use crate::document::{Album, Picture};
 use crate::format::naming;
-use crate::format::naming::parameter;
+use crate::format::naming::spoken_parameter;
 use crate::format::{counted, grouped};
 
 /// Parameters by which lines of one picture may differ. Those that differ otherwise make figures incomparable and are in a
@@ -26,7 +26,7 @@ pub(super) struct Group<'a> {
     pub(super) label: String,
     /// What their figures are.
     pub(super) quantity: Quantity,
-    /// The series: the baseline, then the best median first.
+    /// The series: the baseline, what is advised, then the best median first.
     pub(super) members: Vec<Member<'a>>,
     /// Series that are in the tables only. Their calls make far more of a wait than was asked, and would flatten all others.
     pub(super) coarse: usize,
@@ -38,9 +38,13 @@ pub(super) struct Member<'a> {
     /// The series.
     pub(super) series: &'a Series,
     /// Subject, and what distinguishes it from others of that subject.
+    pub(super) name: String,
+    /// The name, and what it is to the others: the baseline, or advised.
     pub(super) label: String,
     /// Whether the others are compared with it.
     pub(super) is_baseline: bool,
+    /// Whether the verdict advises it.
+    pub(super) is_advised: bool,
     /// Its samples, decoded on demand: decoding takes most of the time, and few of many series are drawn.
     decoded: OnceCell<Option<Distribution>>,
 }
@@ -88,7 +92,7 @@ fn comparable(quantity: Quantity) -> Quantity {
 pub(super) fn shared(series: &Series, apart: impl Fn(&str) -> bool) -> String {
     let parameters = series.experiment.parameters();
     let kept = parameters.iter().filter(|(name, _)| apart(name));
-    let words: Vec<String> = kept.map(|(name, value)| parameter(name, value)).collect();
+    let words: Vec<String> = kept.map(|(name, value)| spoken_parameter(name, value)).collect();
     words.join(", ")
 }
 
@@ -108,19 +112,20 @@ pub(super) fn names(series: &[&Series]) -> Vec<String> {
         if of_subject[series.subject.as_str()] == 1 {
             return words.join(", ");
         }
-        words.extend(within.iter().filter_map(|name| Some(parameter(name, parameters.get(*name)?))));
+        words.extend(within.iter().filter_map(|name| Some(spoken_parameter(name, parameters.get(*name)?))));
         words.join(", ")
     };
     series.iter().zip(&parameters).map(name).collect()
 }
 
 /// The series in groups, in the order in which each group first appears.
-pub(super) fn groups<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Group<'a>> {
+pub(super) fn groups<'a>(run: &'a Run, series: &[&'a Series], advised: &[&Series]) -> Vec<Group<'a>> {
+    let is_advised = |series: &Series| advised.iter().any(|one| std::ptr::eq(*one, series));
     let by_key = grouped(series, |series| (comparable(series.quantity), shared(series, is_apart)));
     let labels = labels(&by_key);
     let mut groups = Vec::new();
     for (((quantity, _), mut members), label) in by_key.into_iter().zip(labels) {
-        members.sort_by_key(|series| (rounds_up(series), series.summary.p50.unwrap_or(i64::MAX)));
+        members.sort_by_key(|series| (rounds_up(series), !is_advised(series), series.summary.p50.unwrap_or(i64::MAX)));
         let exact = members.iter().filter(|series| !rounds_up(series)).count();
         let coarse = if exact > 0 { members.len() - exact } else { 0 };
         // They were sorted to the end.
@@ -130,10 +135,16 @@ pub(super) fn groups<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Group<'a>> 
             members[..=at].rotate_right(1);
         }
         let names = names(&members);
-        let member = |(i, (series, label)): (usize, (&&'a Series, String))| {
+        let member = |(i, (series, name)): (usize, (&&'a Series, String))| {
             let is_baseline = i == 0 && baseline.is_some();
-            let label = if is_baseline { label + " (baseline)" } else { label };
-            Member { series, label, is_baseline, decoded: OnceCell::new() }
+            let is_advised = is_advised(series) && !is_baseline;
+            let role = match (is_baseline, is_advised) {
+                (true, _) => " (baseline)",
+                (_, true) => " (advised)",
+                _ => "",
+            };
+            let label = format!("{name}{role}");
+            Member { series, name, label, is_baseline, is_advised, decoded: OnceCell::new() }
         };
         let members = members.iter().zip(names).enumerate().map(member).collect();
         groups.push(Group { label, quantity, members, coarse });
@@ -214,17 +225,21 @@ pub(super) fn place_of_baseline(members: &[&Member<'_>]) -> Option<usize> {
     members.iter().position(|member| member.is_baseline)
 }
 
-/// Which members are shown at first: `most` of them, of different subjects if possible, the best first.
+/// Which members are shown at first: the baseline, what is advised, and others up to `most`, of different subjects if possible, the best
+/// first.
 pub(super) fn shown(members: &[&Member<'_>], most: usize) -> Vec<bool> {
-    let mut shown = vec![false; members.len()];
+    let mut shown: Vec<bool> = members.iter().map(|member| member.is_baseline || member.is_advised).collect();
     let mut subjects: Vec<&str> = Vec::new();
+    let mut count = shown.iter().filter(|shown| **shown).count();
     for (i, member) in members.iter().enumerate() {
-        if subjects.len() < most && !subjects.contains(&member.series.subject.as_str()) {
-            subjects.push(&member.series.subject);
+        let is_new = !subjects.contains(&member.series.subject.as_str());
+        subjects.push(&member.series.subject);
+        if count < most && is_new && !shown[i] {
             shown[i] = true;
+            count += 1;
         }
     }
-    let missing = most.saturating_sub(subjects.len());
+    let missing = most.saturating_sub(count);
     shown.iter_mut().filter(|is_shown| !**is_shown).take(missing).for_each(|is_shown| *is_shown = true);
     shown
 }

@@ -23,11 +23,11 @@ use crate::document::{Album, Picture};
 pub(crate) use group::{album, quantity_name};
 pub(crate) use percentile::Curve;
 
-/// The pictures of one experiment, by kind; kinds without pictures are left out.
-pub(crate) fn albums(run: &Run, series: &[&Series]) -> Vec<Album> {
+/// The pictures of one experiment, by kind; kinds without pictures are left out. What is advised is in them by name.
+pub(crate) fn albums(run: &Run, series: &[&Series], advised: &[&Series]) -> Vec<Album> {
     // Three loops a round. The picture of a ramp has them in their order, and a histogram of them shows nothing.
     let drawn: Vec<&Series> = series.iter().copied().filter(|series| series.quantity != Quantity::FirstLoops).collect();
-    let groups = groups(run, &drawn);
+    let groups = groups(run, &drawn, advised);
     let of_groups = |kind, draw: fn(&Group<'_>) -> Option<Picture>| {
         album(kind, groups.iter().map(|group| (group.label.clone(), group)), |_, group| draw(group))
     };

@@ -31,7 +31,9 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     lines.push(front_line(&members, &front));
     for set in sets {
         let of_set = members.iter().enumerate().filter(|(_, member)| member.series.conditions == set);
-        let points = of_set.map(|(i, member)| point(member, front.contains(&i))).collect();
+        let points = of_set
+            .map(|(i, member)| point(member, front.contains(&i) || member.is_baseline || member.is_advised))
+            .collect();
         let label = if set.is_empty() { "measured".to_owned() } else { set.to_owned() };
         lines.push(Line { label, shown: true, form: Form::Dots, points });
     }
@@ -39,8 +41,8 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     Some(Picture {
         title: group.title("Lateness against CPU time"),
         about: group.about(
-            "Down and left is better. A mark is the median, the line up from it reaches to p99. Named are those that nothing beats \
-             in both at the median (the Pareto front).",
+            "Down and left is better. A mark is the median, the line up from it reaches to p99. Named are the baseline, what is \
+             advised, and those that nothing beats in both at the median (the Pareto front).",
         ),
         x: Axis::log("share of one CPU", all().map(|(share, _)| share), 10.0, &|share| units::share(share))?,
         y: outlier::vertical(quantity_name(group.quantity), &mut lines, None)?,

@@ -18,6 +18,7 @@ use crate::verdict::Verdict;
 use crate::verdict::gate::Gate;
 use crate::{causes, family, trials};
 use legible::legible;
+use screen::Answered;
 
 impl Document {
     /// What is said of a run; of its pictures, those that can be drawn in letters.
@@ -38,7 +39,7 @@ fn document(run: &Run, illustrated: bool) -> Document {
     let run = &legible(run);
     let mut lead = vec![machine::machine(run)];
     lead.extend(merged::sections(run));
-    let (verdict, mut answers) = screen::answered(run, gate);
+    let Answered { verdict, mut answers, advised } = screen::answered(run, gate);
     let mut chapters = Vec::new();
     chapters.extend(limits(&verdict).map(Chapter::from_section));
     chapters.extend(screen::advice_in_full(&verdict).map(Chapter::from_section));
@@ -55,9 +56,10 @@ fn document(run: &Run, illustrated: bool) -> Document {
     }
     let mut first_picture = None;
     for ((experiment, series), answer) in experiments.iter().zip(&mut answers) {
-        let mut sections = (family::named(experiment).sections)(run, series);
+        let family = family::named(experiment);
+        let mut sections = (family.sections)(run, series);
         if illustrated {
-            let overview = answer.picture.take().or_else(|| dots::overview(run, series));
+            let overview = answer.picture.take().or_else(|| dots::overview(run, series, &advised));
             // The first screen has one picture.
             let others = if first_picture.is_none() {
                 first_picture = overview;
@@ -65,11 +67,12 @@ fn document(run: &Run, illustrated: bool) -> Document {
             } else {
                 overview
             };
-            let albums = others.into_iter().chain(pictures::albums(run, series));
+            let albums = others.into_iter().chain(pictures::albums(run, series, &advised));
             let blocks: Vec<Block> = albums.map(Block::Album).collect();
             sections.push(Section { blocks, ..Section::default() });
         }
-        chapters.push(Chapter { title: (*experiment).to_owned(), sections });
+        let title = if family.title.is_empty() { *experiment } else { family.title };
+        chapters.push(Chapter { title: title.to_owned(), sections });
     }
     chapters.extend(later);
     chapters.extend(machine::not_measured(run).map(Chapter::from_section));

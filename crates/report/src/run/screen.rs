@@ -1,7 +1,7 @@
 //! The first screen: the answer, one table, what to do, how far to trust it. And what to do in full: each advice with the
 //! lines to write, and what was tried without being an advice.
 
-use punctual_record::{NotMeasured, Notice, Run};
+use punctual_record::{NotMeasured, Notice, Run, Series};
 
 use crate::document::{Album, Block, Item, Note, Section, machine};
 use crate::format::{distinct, listed, naming, sanitize, sentence};
@@ -9,7 +9,7 @@ use crate::run::legible::legible;
 use crate::run::{merged, paths};
 use crate::verdict::gate::Gate;
 use crate::verdict::{
-    Advice, Answer, EMULATED, Level, Standing, Trust, Untried, Verdict, line_of, lines, rank, tested,
+    Advice, Answer, EMULATED, Goal, Level, Standing, Trust, Untried, Verdict, line_of, lines, rank, tested,
 };
 use crate::{causes, family, trials};
 
@@ -152,15 +152,26 @@ impl Verdict {
     /// The verdict on a run.
     #[must_use]
     pub fn from_run(run: &Run) -> Self {
-        answered(&legible(run), Gate::from_run(run)).0
+        answered(&legible(run), Gate::from_run(run)).verdict
     }
 }
 
-/// The verdict on a run and on its limits, and each family's answer.
-pub(super) fn answered(run: &Run, gate: Option<Gate>) -> (Verdict, Vec<Answer>) {
+/// The verdict on a run and on its limits, each family's answer, and the series that show what is advised.
+pub(super) struct Answered<'a> {
+    pub(super) verdict: Verdict,
+    pub(super) answers: Vec<Answer>,
+    pub(super) advised: Vec<&'a Series>,
+}
+
+pub(super) fn answered(run: &Run, gate: Option<Gate>) -> Answered<'_> {
     let experiments = family::experiments(run);
-    let candidates =
+    let candidates: Vec<_> =
         experiments.iter().map(|(name, series)| (*name, (family::named(name).candidates)(run, series))).collect();
+    let shown_by: Vec<(Goal, String, &Series)> = candidates
+        .iter()
+        .flat_map(|(_, candidates)| candidates)
+        .flat_map(|one| one.trials.iter().map(|trial| (one.goal, one.what.clone(), trial.after)))
+        .collect();
     let mut all = tested(run, candidates);
     all.extend(trials::advice(run));
     rank(run, &mut all);
@@ -172,10 +183,14 @@ pub(super) fn answered(run: &Run, gate: Option<Gate>) -> (Verdict, Vec<Answer>) 
         })
         .collect();
     let trust = Trust::judged(run, &all);
-    let (advice, tried) = all.into_iter().partition(|advice| advice.standing == Standing::Advised);
+    let (advice, tried): (Vec<Advice>, Vec<Advice>) =
+        all.into_iter().partition(|advice| advice.standing == Standing::Advised);
+    let is_advised = |goal: Goal, what: &str| advice.iter().any(|advice| advice.goal == goal && advice.is_about(what));
+    let advised = shown_by.into_iter().filter(|(goal, what, _)| is_advised(*goal, what)).map(|(.., series)| series);
+    let advised = advised.collect();
     let answer = answer(run, answers.iter().flat_map(|answer| answer.sentences.iter().cloned()).collect());
     let verdict = Verdict { gate, answer, trust, advice, tried, untried: untried(run) };
-    (verdict, answers)
+    Answered { verdict, answers, advised }
 }
 
 /// The sentences of the families with those on causes: alone where causes are the question, else after the first. A check-up has them in

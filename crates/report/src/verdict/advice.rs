@@ -305,8 +305,8 @@ impl Advice {
     }
 
     /// Whether it, or a variant of it, is what these conditions bring.
-    pub(crate) fn is_about(&self, conditions: &str) -> bool {
-        self.what == conditions || self.equal.iter().any(|variant| variant.what == conditions)
+    pub(crate) fn is_about(&self, what: &str) -> bool {
+        self.what == what || self.equal.iter().any(|variant| variant.what == what)
     }
 
     /// `52 µs earlier at 100 µs, 71 µs at p99; no privilege.` and further sentences.

@@ -333,7 +333,9 @@ fn bars_add_up_to_the_lateness() {
 #[test]
 fn a_timeline_has_a_row_for_each_cpu() {
     let albums = self::albums(&program_run());
-    let picture = &albums[1].pictures[0].1;
+    let tail = &albums[1].pictures[0].1;
+    assert_eq!((tail.title.as_str(), tail.y.ticks.len()), ("The latest wake-ups, by cause", 1));
+    let picture = &albums[2].pictures[0].1;
     let names: Vec<&str> = picture.y.ticks.iter().map(|(_, name)| name.as_str()).collect();
     assert_eq!(names, ["late", "CPU 1", "CPU 0"], "its own CPU first");
     let labels: Vec<&str> = picture.lines.iter().map(|line| line.label.as_str()).collect();

@@ -85,3 +85,52 @@ fn one_slow_method_does_not_squash_the_others() {
         assert!(tags.len() == 1 && tags[0].starts_with("stuck: ") && tags[0].ends_with("ms ↑"), "{tags:?}");
     }
 }
+
+/// The fourth best method is advised: it beats the call that programs use, and needs no CPU.
+#[test]
+fn what_is_advised_is_a_line_and_a_row_by_name() {
+    let run = many();
+    let advised: Vec<String> =
+        punctual_report::Verdict::from_run(&run).advice.iter().map(|advice| advice.what.clone()).collect();
+    assert!(advised.contains(&"timerfd".to_owned()), "{advised:?}");
+    for kind in ["Latency by percentile", "Histogram", "Round by round"] {
+        for picture in pictures(&run, kind) {
+            let shown = |name: &str| picture.lines.iter().any(|line| line.shown && line.label == name);
+            assert!(shown("timerfd (advised)") && !shown("spin_clock (advised)"), "{kind}: {:?}", picture.lines);
+        }
+    }
+    let albums = albums(&run);
+    let first = &albums.iter().find(|album| album.side_by_side).unwrap().pictures[0].1;
+    let rows = |line: &str| first.lines.iter().find(|known| known.label == line).map_or(0, |known| known.points.len());
+    assert!(rows("advised") >= 1 && rows("measured") >= 1, "{:?}", first.lines);
+    assert!(first.about.contains(" A square is advised."), "{}", first.about);
+    let names: Vec<&str> = first.y.ticks.iter().map(|(_, name)| name.as_str()).collect();
+    assert!(names.contains(&"timerfd") && names.len() == 13, "all of them: {names:?}");
+    let mut few = many();
+    few.series.iter_mut().for_each(|series| series.rounds.clear());
+    for picture in pictures(&few, "Latency by percentile") {
+        assert!(picture.lines.iter().all(|line| !line.label.contains("advised")), "nothing was tested");
+    }
+}
+
+#[test]
+fn titles_of_chapters_and_pictures_are_words() {
+    for (run, chapter, title) in [
+        (many(), "Waiting", "asked 100 µs"),
+        (crate::yielding::yield_run(&["punctual", "yield"], crate::yielding::usual()), "Yielding the CPU", "alone"),
+        (
+            crate::ipc::ipc_run(vec![crate::ipc::series("pipe", crate::ipc::PING, 6_000, 1.0)]),
+            "Messages between processes",
+            "",
+        ),
+    ] {
+        let document = Document::illustrated(&run);
+        assert!(document.chapters.iter().any(|known| known.title == chapter), "{chapter}");
+        let titles: Vec<String> =
+            albums(&run).iter().flat_map(|album| &album.pictures).map(|(_, picture)| picture.title.clone()).collect();
+        assert!(titles.iter().any(|known| known.contains(title)), "{titles:?}");
+        for key in ["ping-pong", "same-cpu", "competitors 0", "size 64"] {
+            assert!(titles.iter().all(|known| !known.contains(key)), "{key}: {titles:?}");
+        }
+    }
+}

@@ -119,7 +119,8 @@ impl<'a> Frame<'a> {
         // The outer labels stand half outside.
         let across = (((right - left) / FINE + widest) / (widest + BETWEEN)).max(2) as usize;
         let across = across.min(NUMBERED);
-        for (value, _) in labelled(x, across) {
+        // A tick whose label has no room has its line all the same.
+        for (value, _) in labelled(x, NUMBERED) {
             let at = self.place(*value, y.low).0;
             // Writing into a string does not fail.
             let _ = write!(grid, "M{at} {bottom}V{top}");

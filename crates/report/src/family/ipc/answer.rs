@@ -17,13 +17,14 @@ use crate::format::{grouped, sentence, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer};
 
 /// The sentences. Where messages are one part of a run, one short sentence on the placement.
-pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+pub(super) fn answer(run: &Run, series: &[&Series], own: &[&Advice]) -> Answer {
     let messages = measured(series, Experiment::ipc);
     let all = comparisons(run, &messages);
-    if series.len() < run.series.len() {
-        return Answer::in_words(short(&all).into_iter().collect());
-    }
     let field = Field::new(&messages);
+    let picture = field.as_ref().and_then(|field| field.picture(own));
+    if series.len() < run.series.len() {
+        return Answer { picture, ..Answer::in_words(short(&all).into_iter().collect()) };
+    }
     let (mut said, named): (Vec<String>, Vec<Option<String>>) =
         field.iter().flat_map(|field| field.sentences(run)).unzip();
     said.extend(questions(&all).iter().flat_map(|question| sentences(run, question)));
@@ -31,7 +32,7 @@ pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
         said.extend(alone(&messages));
     }
     let table = field.map(|field| field.table(named.into_iter().flatten().collect()));
-    Answer { table, ..Answer::in_words(said) }
+    Answer { table, picture, ..Answer::in_words(said) }
 }
 
 /// Where there is one alone: `A message of 64 B by pipe takes 6.16 µs at p50 (there and back, one CPU).`

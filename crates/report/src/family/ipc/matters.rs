@@ -235,7 +235,7 @@ fn other_conditions(run: &Run, label: &str) -> String {
 // The remedy for slow messages that a run can judge: another mechanism than a pipe, for each place.
 
 /// The mechanism that programs use most.
-const USUAL: &str = "pipe";
+pub(super) const USUAL: &str = "pipe";
 /// A gain smaller than this, in ns, or than this part of the time, is no reason for another mechanism.
 const WORTH_NS: i64 = 2_000;
 const WORTH_PART: i64 = 10;
@@ -325,7 +325,6 @@ fn equal<'a>(run: &Run, best: &[Case<'a>], other: &[Case<'a>]) -> bool {
 fn candidate<'a>(on: Placement, cases: &[Case<'a>]) -> Candidate<'a> {
     let first = cases[0].other;
     let name = sanitize(&first.subject);
-    let words = place(first.parameters);
     let about = &first.series.about;
     let trial = |case: &Case<'a>| Trial {
         case: i64::try_from(case.other.parameters.size).unwrap_or(i64::MAX),
@@ -337,12 +336,17 @@ fn candidate<'a>(on: Placement, cases: &[Case<'a>]) -> Candidate<'a> {
         id: format!("{name} {on}"),
         goal: Goal::PassMessages,
         cause: format!("pipe {on}"),
-        what: format!("{name} on {words}"),
+        what: change(&first),
         instead_of: USUAL.to_owned(),
         trials: cases.iter().map(trial).collect(),
         price: Price { program: Some("another design".to_owned()), ..Price::default() },
         code: Code::of_series(about, about.call.as_deref().map(sanitize)),
     }
+}
+
+/// What is used instead of the usual mechanism: `posix-mq on one CPU`.
+pub(super) fn change(message: &Message<'_>) -> String {
+    format!("{} on {}", sanitize(&message.subject), place(message.parameters))
 }
 
 fn size(size: i64) -> String {

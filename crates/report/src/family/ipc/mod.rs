@@ -19,8 +19,13 @@ use crate::format::{grouped, unbroken, units};
 use crate::pictures;
 use crate::pictures::heat::Pair;
 
-pub(super) const FAMILY: Family =
-    Family { experiment: "ipc", sections, candidates: matters::candidates, answer: answer::answer };
+pub(super) const FAMILY: Family = Family {
+    experiment: "ipc",
+    title: "Messages between processes",
+    sections,
+    candidates: matters::candidates,
+    answer: answer::answer,
+};
 
 /// From this number of pairs of CPUs on, they make a map rather than a table each.
 const PAIRS_OF_A_MAP: usize = 3;

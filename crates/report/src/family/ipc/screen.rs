@@ -4,13 +4,15 @@
 use punctual_record::Run;
 use punctual_record::experiment::ipc::{Mode, Placement};
 
-use crate::document::{Column, Paint, Row, Table};
+use crate::document::{Album, Column, Paint, Row, Table};
 use crate::evidence::Outcome;
 use crate::evidence::noise::MIN_ROUNDS;
-use crate::family::ipc::matters::naming_of;
+use crate::family::ipc::matters::{USUAL, change, naming_of};
 use crate::family::ipc::traffic::{Contest, Message, Race, brief, bytes, contests, lists, place, races, sleeps, used};
 use crate::family::shared::has_few_rounds;
 use crate::format::{counted, distinct, listed, spoken, unbroken, units};
+use crate::pictures::dots::{self, Dot, Panel};
+use crate::verdict::{Advice, Standing};
 
 /// Most names in a sentence.
 const NAMES: usize = 3;
@@ -151,6 +153,37 @@ impl<'a> Field<'a> {
             text.push_str(&format!("; hardly more: {}", listed(&near, NAMES)));
         }
         Some((text + ".", Some(naming_of(best))))
+    }
+
+    /// Every mechanism whose latency is no time in a queue, a panel for each place; what programs use most is what the others are compared
+    /// with.
+    pub(super) fn picture(&self, own: &[&Advice]) -> Option<Album> {
+        let is_advised = |message: &Message<'_>| {
+            let what = change(message);
+            own.iter().any(|advice| advice.standing == Standing::Advised && advice.is_about(&what))
+        };
+        let name = |message: &Message<'a>, size: u64| match message.parameters.size {
+            own if own == size => naming_of(message),
+            own => format!("{} ({})", naming_of(message), bytes(own)),
+        };
+        let dot = |message: &Message<'a>, size: u64| Dot {
+            name: name(message, size),
+            p50: message.summary.p50,
+            interval: message.summary.ci95.p50,
+            p99: message.summary.p99,
+            baseline: message.subject == USUAL && sleeps(message),
+            advised: is_advised(message),
+        };
+        let panel = |at: &Placement| {
+            let mut here: Vec<&Message<'a>> =
+                self.latency.iter().filter(|message| message.parameters.place == *at).collect();
+            here.sort_by_key(|message| message.summary.p50);
+            let first = here.first()?.parameters;
+            let size = most_common(here.iter().map(|message| **message))?;
+            let title = format!("{} {} on {}", unbroken(&bytes(size)), brief(first), place(first));
+            Some(Panel { title, rows: here.into_iter().map(|message| dot(message, size)).collect() })
+        };
+        dots::album(self.places.iter().filter_map(panel).collect())
     }
 
     /// A row for each mechanism, the quickest first. `named`: the rows that stay.

@@ -13,7 +13,8 @@ use crate::format::naming::AS_FOUND;
 use crate::format::{grouped, listed, sanitize, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
 
-pub(super) const FAMILY: Family = Family { experiment: "pace", sections, candidates, answer };
+pub(super) const FAMILY: Family =
+    Family { experiment: "pace", title: "Events at a rate", sections, candidates, answer };
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let (received, sent): (Vec<_>, Vec<_>) =

@@ -19,7 +19,8 @@ use crate::pictures;
 use crate::pictures::ramp::Loops;
 use crate::verdict::{Advice, Answer, Candidate, Goal, Trial};
 
-pub(super) const FAMILY: Family = Family { experiment: "ramp", sections, candidates, answer };
+pub(super) const FAMILY: Family =
+    Family { experiment: "ramp", title: "Speed after a rest", sections, candidates, answer };
 /// From this ratio of a loop to the median on, something stretched it. No change of frequency does that in the middle of a run.
 const STRETCHED: f64 = 1.5;
 

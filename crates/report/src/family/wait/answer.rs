@@ -361,23 +361,27 @@ pub(super) fn picture(all: &[Figures<'_>], own: &[&Advice]) -> Option<Album> {
 fn panel(figures: &Figures<'_>, own: &[&Advice]) -> Option<Panel> {
     let base = figures.reference()?;
     let advised: Vec<&Advice> = own.iter().copied().filter(|advice| advice.standing == Standing::Advised).collect();
-    let mut rows = vec![dot(base, &base.conditions, true)];
+    let is_advised = |name: &str| advised.iter().any(|advice| advice.is_about(name));
+    let other = |row: &Figure<'_>, name: &str| Dot { advised: is_advised(name), ..dot(row, name) };
+    let mut rows = vec![Dot { baseline: true, ..dot(base, &base.conditions) }];
     let others: Vec<&Figure<'_>> =
         figures.rows.iter().filter(|row| row.subject == base.subject && row.conditions != base.conditions).collect();
-    let cures = |row: &&&Figure<'_>| advised.iter().any(|advice| advice.is_about(&row.conditions));
+    let cures = |row: &&&Figure<'_>| is_advised(&row.conditions);
     let cured: Vec<&&Figure<'_>> = others.iter().filter(cures).collect();
     // Without a cure the picture shows that what was tried does not help.
     let shown = if cured.is_empty() { others.iter().collect() } else { cured };
-    rows.extend(shown.iter().map(|row| dot(row, &row.conditions, false)));
+    rows.extend(shown.iter().map(|row| other(row, &row.conditions)));
+    let alike = || figures.rows.iter().filter(|row| row.conditions == base.conditions && row.subject != base.subject);
+    rows.extend(alike().filter(|row| is_advised(&row.subject)).map(|row| other(row, &row.subject)));
     for (subject, name) in ALWAYS {
-        let found = figures.rows.iter().find(|row| row.subject == subject && row.conditions == base.conditions);
-        rows.extend(found.map(|row| dot(row, name, false)));
+        rows.extend(alike().filter(|row| row.subject == subject).map(|row| other(row, name)));
     }
     Some(Panel { title: format!("{} for {}", base.subject, units::exact(figures.asked_ns)), rows })
 }
 
-fn dot(row: &Figure<'_>, name: &str, baseline: bool) -> Dot {
-    Dot { name: name.to_owned(), p50: row.p50, interval: row.series.summary.ci95.p50, p99: row.p99, baseline }
+fn dot(row: &Figure<'_>, name: &str) -> Dot {
+    let interval = row.series.summary.ci95.p50;
+    Dot { name: name.to_owned(), p50: row.p50, interval, p99: row.p99, baseline: false, advised: false }
 }
 
 /// Most causes in a sentence.

@@ -20,7 +20,8 @@ use crate::format::naming::{under, usual as usual_name};
 use crate::format::{Scale, distinct, grouped, naming, spoken, units};
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 
-pub(super) const FAMILY: Family = Family { experiment: "wait", sections, candidates, answer: answer::answer };
+pub(super) const FAMILY: Family =
+    Family { experiment: "wait", title: "Waiting", sections, candidates, answer: answer::answer };
 
 /// Characters of the drawing: as many as its heading.
 const DRAWING: usize = 12;
@@ -222,7 +223,8 @@ fn command(run: &Run) -> Option<String> {
 }
 
 /// Runs of earlier versions measured the library's sleeper beside the call that it replaces, as an experiment of its own.
-pub(super) const ON_TIME: Family = Family { candidates, ..Family::without_answer("on_time", on_time_sections) };
+pub(super) const ON_TIME: Family =
+    Family { candidates, ..Family::without_answer("on_time", "Being on time", on_time_sections) };
 
 /// The call that it is measured beside.
 const CALL: &str = "clock_nanosleep_abs";

@@ -15,8 +15,13 @@ use crate::family::shared::{ALWAYS, Family, measured};
 use crate::format::naming::under;
 use crate::format::{distinct, listed, spoken, units};
 
-pub(super) const FAMILY: Family =
-    Family { experiment: "yield", sections, candidates: answer::candidates, answer: answer::answer };
+pub(super) const FAMILY: Family = Family {
+    experiment: "yield",
+    title: "Yielding the CPU",
+    sections,
+    candidates: answer::candidates,
+    answer: answer::answer,
+};
 
 fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let situations = situations(&measured(series, Experiment::yields));

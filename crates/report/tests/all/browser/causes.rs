@@ -16,7 +16,8 @@ fn causes_are_drawn_as_bars_and_timelines() {
     })";
     assert_eq!(browser.eval(inside), true);
     let bars = browser.eval("document.querySelectorAll('figure.picture svg .line rect.bar').length");
-    assert_eq!(bars, 5 + 2 * 9, "a bar for each cause of both calls, for each part and each stretch of two timelines");
+    // A bar for each cause of both calls and of two wake-ups, for each part and each stretch of two timelines.
+    assert_eq!(bars, 5 + 2 * 3 + 2 * 9);
     let choice = browser.eval("document.querySelectorAll('.album select option').length");
     assert_eq!(choice, 2);
     at_peace(&browser);

@@ -61,10 +61,12 @@ fn what_is_folded_opens_by_a_click() {
 fn latency_is_in_sight_on_a_phone_and_nothing_is_clipped_on_a_screen() {
     let Some((mut browser, _folder)) = opened(&runs::checkup()) else { return };
     browser.eval("document.querySelectorAll('.chapter').forEach(d => { d.open = true; })");
-    browser.emulate(1400, "light", "screen");
-    let clipped =
-        browser.eval("[...document.querySelectorAll('.wide')].filter(d => d.scrollWidth > d.clientWidth).length");
-    assert_eq!(clipped, 0, "tables that are wider than a screen");
+    for width in [1280, 1400, 1920] {
+        browser.emulate(width, "light", "screen");
+        let clipped = browser
+            .eval("[...document.querySelectorAll('.wide, pre')].filter(d => d.scrollWidth > d.clientWidth).length");
+        assert_eq!(clipped, 0, "{width}: tables that are wider than a screen");
+    }
     browser.emulate(400, "light", "screen");
     // A wait's table has p50 and p99 in sight; what a narrow screen leaves out is named.
     let right = browser.eval(
