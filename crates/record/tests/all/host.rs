@@ -82,6 +82,7 @@ fn a_virtual_machine() {
         }),
         cpufreq: None,
         hypervisor: some("kvm"),
+        emulator: None,
         container: None,
         timer_slack_ns: Some(50_000),
         rt: RtLimits {
