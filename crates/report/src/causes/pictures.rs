@@ -65,7 +65,7 @@ fn of_the_tail(causes: &Causes, guest: bool) -> Option<Picture> {
         let mut pieces: Vec<(Cause, String, f64)> = Vec::new();
         for part in wake.parts.iter().take(STRETCHES) {
             let label = Why { cause: part.cause, culprit: part.culprit.as_deref(), guest }.label();
-            match pieces.iter_mut().find(|(cause, known, _)| (*cause, &*known) == (part.cause, &label)) {
+            match pieces.iter_mut().find(|(cause, known, _)| (*cause, &**known) == (part.cause, &*label)) {
                 Some((.., ns)) => *ns += part.ns as f64,
                 None => pieces.push((part.cause, label, part.ns as f64)),
             }
