@@ -4,9 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use punctual_linux::syscall_name::name_of;
-use punctual_record::{
-    Budget, BudgetSource, Spent, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
-};
+use punctual_record::{Budget, BudgetSource, Spent, Thing, ThreadBudget, TimePart, Turns, WatchCost, Who};
 
 use super::groups::{FREEZER, Groups, cpu_group};
 use super::kernel::Programs;
@@ -82,7 +80,7 @@ impl<'a> Found<'a> {
         for (key, count) in programs.all::<Bytes, [u8; 8]>("samples") {
             let key = Key::read(&key);
             let functions = named_frames(&stacks, &names_of, key.stack);
-            let place = sampled::place(&key, call(&key), &functions);
+            let place = sampled::place(&key, key.call_name(), &functions);
             *samples.entry(key.id).or_default().entry(place).or_default() += u64::from_ne_bytes(count);
         }
         Self {
@@ -177,7 +175,7 @@ impl<'a> Found<'a> {
             tid: info.tid,
             process: info.name.leader.clone(),
             pid: info.name.pid,
-            policy: policy(&info.name),
+            policy: info.name.policy(),
             wall_ns: wall_ns.max(summed),
             parts,
             turns: self.turns(id),
@@ -258,7 +256,7 @@ impl<'a> Found<'a> {
     fn part(&self, key: &Key, sum: Sum) -> TimePart {
         let none = Info::default();
         let info = self.infos.get(&key.id).unwrap_or(&none);
-        let call = call(key);
+        let call = key.call_name();
         let functions = named_frames(&self.stacks, &self.functions, key.stack);
         let spent = kind(key, call.as_deref(), &functions);
         let mut part = TimePart { spent, call, ..TimePart::default() };
@@ -331,7 +329,7 @@ impl<'a> Found<'a> {
         let its = self.cgroups.borrow_mut().entry(name.pid).or_insert_with(|| cpu_group(name.pid)).clone();
         let own = self.groups.cpu_path(info.name.pid);
         let cgroup = its.filter(|its| own.is_some_and(|own| own != its));
-        let policy = policy(&name);
+        let policy = name.policy();
         Who { thread: name.name, tid: name.tid, process: name.leader, pid: name.pid, policy, cgroup, meanwhile: None }
     }
 
@@ -348,10 +346,6 @@ impl<'a> Found<'a> {
             most_behind_ns: all.most_ns,
         })
     }
-}
-
-fn call(key: &Key) -> Option<String> {
-    (key.call >= 0).then(|| name_of(i64::from(key.call)))
 }
 
 fn named_frames(stacks: &BTreeMap<u32, Vec<u64>>, functions: &BTreeMap<u64, String>, stack: u32) -> Vec<String> {
@@ -402,14 +396,4 @@ fn joined(mut one: ThreadBudget, other: ThreadBudget) -> ThreadBudget {
     one.wall_ns += other.wall_ns;
     other.parts.into_iter().for_each(|part| fold(&mut one.parts, part));
     one
-}
-
-fn policy(name: &Name) -> ThreadPolicy {
-    const IDLE: u32 = 5;
-    match name.prio {
-        ..0 => ThreadPolicy::Deadline,
-        0..100 if name.policy != 0 || name.prio != 0 => ThreadPolicy::RealTime((99 - name.prio).unsigned_abs() as u8),
-        _ if name.policy == IDLE => ThreadPolicy::Idle,
-        _ => ThreadPolicy::Fair(name.nice.clamp(-20, 19) as i8),
-    }
 }

@@ -10,8 +10,8 @@ use aya::programs::{BtfTracePoint, Iter, PerfEvent, ProgramError};
 use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf, EbpfLoader, Pod};
 use punctual_linux::bpf;
-use punctual_linux::syscall_name::number_of;
 
+use super::calls::calls;
 use super::raw;
 use crate::clocks::Offsets;
 use crate::{Error, Result, Target, names, tap};
@@ -40,41 +40,6 @@ const TRACEPOINTS: [(&str, &str); 15] = [
 
 /// Those of x86 alone: elsewhere a CPU's own timer is a device.
 const TICKS: [(&str, &str); 2] = [("tick_begins", "local_timer_entry"), ("tick_ends", "local_timer_exit")];
-
-/// Calls with a descriptor as first argument, which sleep until it is ready.
-const DESCRIPTORS: [&str; 29] = [
-    "read",
-    "readv",
-    "pread64",
-    "preadv",
-    "preadv2",
-    "pwrite64",
-    "pwritev",
-    "pwritev2",
-    "recvfrom",
-    "recv",
-    "recvmsg",
-    "recvmmsg",
-    "accept",
-    "accept4",
-    "connect",
-    "fsync",
-    "fdatasync",
-    "syncfs",
-    "flock",
-    "fcntl",
-    "ioctl",
-    "ftruncate",
-    "fallocate",
-    "getdents64",
-    "splice",
-    "copy_file_range",
-    "close",
-    "mq_timedreceive",
-    "mq_timedsend",
-];
-/// Those that send what another thread of this machine receives.
-const SENDS: [&str; 6] = ["write", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile"];
 
 /// The function of the timer that fills quotas up (kernel/sched/fair.c).
 const REFILL: &str = "sched_cfs_period_timer";
@@ -331,27 +296,6 @@ fn program_refused(what: &str, error: &ProgramError) -> Error {
         }
         other => refused(what, other),
     }
-}
-
-/// `enum call_kind` of the programs, by the numbers of this architecture.
-fn calls() -> [u8; 512] {
-    let mut calls = [0; 512];
-    let kinds = [
-        (&DESCRIPTORS[..], 1),
-        (&["futex"], 2),
-        (&SENDS, 3),
-        (&["clock_nanosleep"], 4),
-        (&["nanosleep"], 5),
-        (&["wait4", "waitid"], 6),
-    ];
-    for (names, kind) in kinds {
-        for number in names.iter().filter_map(|name| number_of(name)) {
-            if let Some(slot) = usize::try_from(number).ok().and_then(|number| calls.get_mut(number)) {
-                *slot = kind;
-            }
-        }
-    }
-    calls
 }
 
 /// CPUs that the machine may have.

@@ -4,6 +4,7 @@
 //! threads run, but for their control groups. [`Ledger::end`] ends all stretches, reads the sums and names what they are about.
 
 mod account;
+mod calls;
 mod check;
 mod cpus;
 mod files;

@@ -1,6 +1,7 @@
 //! What the maps of the programs in the kernel hold: the layouts of `bpf/layout.h`, read from bytes.
 
-use punctual_record::{Stop, StopSignal};
+use punctual_linux::syscall_name::name_of;
+use punctual_record::{Stop, StopSignal, ThreadPolicy};
 
 /// A stretch of a thread, but for its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,6 +135,11 @@ impl Key {
         }
     }
 
+    /// Its call; none between calls.
+    pub(super) fn call_name(&self) -> Option<String> {
+        (self.call >= 0).then(|| name_of(i64::from(self.call)))
+    }
+
     /// The signal of a stop.
     pub(super) fn stop(&self) -> Option<Stop> {
         let signal = match self.thing & !STOP_OF_KERNEL {
@@ -218,6 +224,19 @@ impl Name {
             policy: bytes.word(),
             name: String::new(),
             leader: String::new(),
+        }
+    }
+
+    /// The policy and priority.
+    pub(super) fn policy(&self) -> ThreadPolicy {
+        const IDLE: u32 = 5;
+        match self.prio {
+            ..0 => ThreadPolicy::Deadline,
+            0..100 if self.policy != 0 || self.prio != 0 => {
+                ThreadPolicy::RealTime((99 - self.prio).unsigned_abs() as u8)
+            }
+            _ if self.policy == IDLE => ThreadPolicy::Idle,
+            _ => ThreadPolicy::Fair(self.nice.clamp(-20, 19) as i8),
         }
     }
 

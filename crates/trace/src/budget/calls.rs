@@ -1,0 +1,72 @@
+//! System calls by what they wait for, as the programs in the kernel know them: by number, which differs between architectures.
+
+use punctual_linux::syscall_name::number_of;
+
+/// Calls with a descriptor as first argument, which sleep until it is ready.
+const DESCRIPTORS: [&str; 29] = [
+    "read",
+    "readv",
+    "pread64",
+    "preadv",
+    "preadv2",
+    "pwrite64",
+    "pwritev",
+    "pwritev2",
+    "recvfrom",
+    "recv",
+    "recvmsg",
+    "recvmmsg",
+    "accept",
+    "accept4",
+    "connect",
+    "fsync",
+    "fdatasync",
+    "syncfs",
+    "flock",
+    "fcntl",
+    "ioctl",
+    "ftruncate",
+    "fallocate",
+    "getdents64",
+    "splice",
+    "copy_file_range",
+    "close",
+    "mq_timedreceive",
+    "mq_timedsend",
+];
+/// Those that send what another thread of this machine receives.
+const SENDS: [&str; 6] = ["write", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile"];
+
+/// `enum call_kind` of the programs, by the numbers of this architecture.
+pub(super) fn calls() -> [u8; 512] {
+    let mut calls = [0; 512];
+    let kinds = [
+        (&DESCRIPTORS[..], 1),
+        (&["futex"], 2),
+        (&SENDS, 3),
+        (&["clock_nanosleep"], 4),
+        (&["nanosleep"], 5),
+        (&["wait4", "waitid"], 6),
+    ];
+    for (names, kind) in kinds {
+        for number in names.iter().filter_map(|name| number_of(name)) {
+            if let Some(slot) = usize::try_from(number).ok().and_then(|number| calls.get_mut(number)) {
+                *slot = kind;
+            }
+        }
+    }
+    calls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_has_one_kind_and_others_have_none() {
+        let kind = |name: &str| calls()[usize::try_from(number_of(name).unwrap()).unwrap()];
+        let kinds = ["read", "futex", "write", "clock_nanosleep", "nanosleep", "wait4"].map(kind);
+        assert_eq!(kinds, [1, 2, 3, 4, 5, 6]);
+        assert_eq!((kind("getpid"), kind("mmap")), (0, 0));
+    }
+}
