@@ -84,7 +84,9 @@ fn program_within(budget: &Budget, program: u32) -> u32 {
 /// Whether a process does nothing here but wait for another that it started: for its end, or once for what that computes and writes to a pipe.
 fn is_for_child(part: &TimePart, main: &ThreadBudget, budget: &Budget) -> bool {
     let watched = |who: &Who| who.pid != main.pid && budget.threads.iter().any(|thread| thread.pid == who.pid);
-    let computed = |who: &Who| who.meanwhile.as_ref().is_some_and(|did| did.spent == Spent::Running);
+    // It computed, or was kept from that.
+    let works = |spent| matches!(spent, Spent::Running | Spent::Ready | Spent::ThrottledByQuota | Spent::Disk);
+    let computed = |who: &Who| who.meanwhile.as_ref().is_some_and(|did| works(did.spent));
     match part.spent {
         Spent::Child => true,
         Spent::Pipe => {

@@ -138,6 +138,8 @@ fn a_program_that_waits_once_for_what_a_child_computes_does_not_lead() {
     let kind = |wait: TimePart| losses(&of(vec![process(PROGRAM, vec![wait]), works()]), PROGRAM)[0].kind;
     let computed = || part(Spent::Running, 2900, 90);
     assert_eq!(kind(by(child(computed()), part(Spent::Pipe, 3000, 1))), LossKind::Computes);
+    let kept = by(child(part(Spent::Ready, 2900, 9)), part(Spent::Pipe, 3000, 1));
+    assert_eq!(kind(kept), LossKind::Computes, "it wanted to");
     assert_eq!(kind(by(child(computed()), part(Spent::Pipe, 3000, 60))), LossKind::Pipe, "it is fed again and again");
     assert_eq!(kind(by(child(part(Spent::Asleep, 2900, 9)), part(Spent::Pipe, 3000, 1))), LossKind::Pipe, "no work");
 }
