@@ -162,10 +162,13 @@ INLINE void note_turn(struct cpu *cpu, struct task_struct *next, struct thread *
 /* The thread leaves its CPU. */
 INLINE void leave(struct thread *thread, struct task_struct *task, struct cpu *cpu, bool preempted, u32 state, u64 now)
 {
-    if (thread->state != RUNNING)
-        arrived(thread, task, now);
+    /* In one function with its caller: Linux 6.12 and older ones have 512 bytes of stack for a chain of calls. */
+    if (thread->state != RUNNING) {
+        close_stretch(thread, NULL, arrival(thread, task, now));
+        arrived(thread);
+    }
+    end_running(thread, cpu, now);
     thread->ran = task->se.sum_exec_runtime;
-    close_stretch(thread, cpu, now);
     set_policy(thread, task);
     thread->cpu = bpf_get_smp_processor_id();
     if (!preempted && (state & TASK_DEAD)) {

@@ -214,18 +214,17 @@ INLINE void close_stretch(struct thread *thread, struct cpu *cpu, u64 now)
 
 /* A thread runs whose switch to its CPU was not seen: a kernel may hide those of some threads. The kernel's count of its CPU time says
  * since when. */
-APART int arrived(struct thread *thread, struct task_struct *task, u64 now)
+INLINE u64 arrival(struct thread *thread, struct task_struct *task, u64 now)
 {
-    if (!thread || !task)
-        return 0;
     u64 ran = task->se.sum_exec_runtime - thread->ran;
-    if (ran > now - thread->since)
-        ran = now - thread->since;
-    close_stretch(thread, NULL, now - ran);
+    return ran > now - thread->since ? thread->since : now - ran;
+}
+
+INLINE void arrived(struct thread *thread)
+{
     thread->state = RUNNING;
     thread->held = NOT_HELD;
     thread->early = 0;
-    return 0;
 }
 
 #endif
