@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use punctual_linux::signal::heed_what_ends_a_program;
 use punctual_record::Run;
 use punctual_testing::{eventually, needs_root, skip};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A long run that keeps its state in a folder.
 fn cyclic(state: &Path) -> Command {
+    // Whoever runs the tests in the background may ignore SIGINT, and so would it.
+    heed_what_ends_a_program().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
     command.args(["cyclic", "--duration", "1h", "--policy", "other", "--no-causes"]);
     with_state(&mut command, state);
