@@ -84,8 +84,8 @@ fn has_table(section: &Section) -> bool {
     section.blocks.iter().any(|block| matches!(block, Block::Table(_)))
 }
 
-/// `All tables: punctual report --full FILE`, and the lines of a terminal that it takes. The name is not broken, so that it can be
-/// copied. A very long one would fill the screen.
+/// `All tables: punctual report --full FILE`, and the lines of a terminal that it takes. The command has a line of its own where both do
+/// not fit. The name is not broken, so that it can be copied; a very long one would fill the screen.
 fn where_the_rest_is(around: &Around, style: &Style) -> (String, usize) {
     let all = match around.more {
         0 => "All tables".to_owned(),
@@ -94,10 +94,14 @@ fn where_the_rest_is(around: &Around, style: &Style) -> (String, usize) {
     };
     // As many lines as with a file, so that a saved run has the screen that its command gave.
     let Some(file) = &around.file else { return (format!("  {all}: {}\n", around.flags), 2) };
-    let named = |name: &str| format!("  {all}: punctual report --full {name}");
-    let lines = |line: &str| line.chars().count().div_ceil(style.columns());
-    let whole = Some(named(&terminal::typed(file))).filter(|line| lines(line) <= MOST_OF_A_NAME);
-    let line = whole.unwrap_or_else(|| named("last"));
-    let taken = lines(&line) + 1;
-    (format!("{line}\n  Page with charts: --html -o FILE instead of --full.\n"), taken)
+    let named = |name: &str| {
+        let line = format!("  {all}: punctual report --full {name}");
+        let fits = line.chars().count() <= style.columns();
+        if fits { line } else { format!("  {all}:\n  punctual report --full {name}") }
+    };
+    let lines = |text: &str| text.lines().map(|line| line.chars().count().div_ceil(style.columns())).sum::<usize>();
+    let whole = Some(named(&terminal::typed(file))).filter(|text| lines(text) <= MOST_OF_A_NAME);
+    let text = whole.unwrap_or_else(|| named("last"));
+    let taken = lines(&text) + 1;
+    (format!("{text}\n  Page with charts: --html -o FILE instead of --full.\n"), taken)
 }
