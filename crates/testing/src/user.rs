@@ -101,7 +101,7 @@ fn is_copy() -> bool {
 
 fn again(program: &Path, name: &str) -> Command {
     let mut copy = Command::new(program);
-    copy.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(COPY, "1");
+    copy.args(["--exact", name, "--include-ignored", "--nocapture", "--test-threads=1"]).env(COPY, "1");
     copy
 }
 

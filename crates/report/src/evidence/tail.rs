@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     #[ignore = "PUNCTUAL_TAILS names a file with what cargo xtask tails printed on an idle machine"]
-    fn the_bound_holds_for_what_came_after_recorded_series() {
+    fn by_hand_the_bound_holds_for_what_came_after_recorded_series() {
         let recorded_lines = std::fs::read_to_string(std::env::var_os("PUNCTUAL_TAILS").unwrap()).unwrap();
         let mut recorder = Recorder::new();
         let (mut held, mut ratios, mut without) = (0, Vec::new(), std::collections::BTreeMap::<&str, u32>::new());

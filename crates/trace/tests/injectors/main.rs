@@ -31,7 +31,7 @@ macro_rules! table {
         in_short: { $($short:ident: $holds_short:expr;)* } at_length: { $($name:ident: $holds:expr;)* }
         beside_a_crew: { $($crew:ident: $injector:expr;)* }
     ) => {
-        mod beside_a_crew {
+        mod by_hand_beside_a_crew {
             use super::*;
 
             $(#[test]

@@ -184,7 +184,7 @@ proptest! {
 /// `PUNCTUAL_PLAYS=DIR cargo test -p punctual-lab --lib judge_again -- --ignored`.
 #[test]
 #[ignore = "changes the plays of a folder: PUNCTUAL_PLAYS=DIR"]
-fn judge_again() {
+fn by_hand_judge_again() {
     let folder =
         std::path::PathBuf::from(std::env::var_os("PUNCTUAL_PLAYS").expect("PUNCTUAL_PLAYS names a folder of plays"));
     let mut judged = 0;
