@@ -7,9 +7,9 @@ use anyhow::{Context as _, ensure};
 
 use crate::tools;
 
-/// Largest binary: 10.0 MB. The programs in the kernel, their loader and the judge of their sums take 1.5 of them, the causes of late
+/// Largest binary: 10.3 MB. The programs in the kernel, their loader and the judge of their sums take 1.5 of them, the causes of late
 /// wake-ups one, the waits of programs (`run --rules`, `--observe`) 0.25.
-const SIZE: u64 = 10_000_000;
+const SIZE: u64 = 10_300_000;
 /// Longest start-up: `punctual --version`, best of [`STARTS`], since other programs' load is not the binary's cost.
 const START: Duration = Duration::from_millis(5);
 const STARTS: u32 = 30;
