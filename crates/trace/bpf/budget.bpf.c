@@ -163,10 +163,8 @@ INLINE void note_turn(struct cpu *cpu, struct task_struct *next, struct thread *
 INLINE void leave(struct thread *thread, struct task_struct *task, struct cpu *cpu, bool preempted, u32 state, u64 now)
 {
     /* In one function with its caller: Linux 6.12 and older ones have 512 bytes of stack for a chain of calls. */
-    if (thread->state != RUNNING) {
-        close_stretch(thread, NULL, arrival(thread, task, now));
-        arrived(thread);
-    }
+    if (thread->state != RUNNING)
+        arrived_unseen(thread, task, now);
     end_running(thread, cpu, now);
     thread->ran = task->se.sum_exec_runtime;
     set_policy(thread, task);
@@ -213,10 +211,15 @@ int switched(u64 *context)
         cpu->events++;
         if (to->state == BLOCKED) {
             /* The wake-up came before the switch that it undoes, or before the watch. */
-            u64 woken = to->early > to->since ? to->early : now;
-            to->wait.by = to->early_by;
-            to->wait.who = to->early_who;
-            end_blocked(to, woken > now ? now : woken);
+            u64 woken = now;
+            if (to->early > to->since) {
+                woken = to->early < now ? to->early : now;
+                to->wait.by = to->early_by;
+                to->wait.who = to->early_who;
+            } else {
+                woken_unseen(to, now);
+            }
+            end_blocked(to, woken);
             to->state = READY;
         }
         close_stretch(to, cpu, now);

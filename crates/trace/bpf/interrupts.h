@@ -72,10 +72,8 @@ int timer_started(u64 *context)
     struct thread *thread = seen && !cpu->watched ? NULL : watched(task);
     if (!thread || thread->ended)
         return 0;
-    if (!seen && thread->state == READY) {
-        end_ready(thread, arrival(thread, task, bpf_ktime_get_ns()));
-        arrived(thread);
-    }
+    if (!seen && (thread->state == READY || thread->state == BLOCKED))
+        arrived_unseen(thread, task, bpf_ktime_get_ns());
     if (thread->state != RUNNING)
         return 0;
     struct hrtimer *timer = (void *)context[0];

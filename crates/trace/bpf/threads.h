@@ -212,16 +212,25 @@ INLINE void close_stretch(struct thread *thread, struct cpu *cpu, u64 now)
     }
 }
 
-/* A thread runs whose switch to its CPU was not seen: a kernel may hide those of some threads. The kernel's count of its CPU time says
- * since when. */
-INLINE u64 arrival(struct thread *thread, struct task_struct *task, u64 now)
+/* The wake-up was not seen: a kernel may hide those by interrupts that come while certain threads run. A timer that was due before is
+ * taken for it. */
+INLINE void woken_unseen(struct thread *thread, u64 now)
 {
-    u64 ran = task->se.sum_exec_runtime - thread->ran;
-    return ran > now - thread->since ? thread->since : now - ran;
+    struct key *wait = &thread->wait;
+    if (wait->spent == STOPPED || wait->spent == TRACED)
+        return;
+    wait->by = thread->asked && thread->asked <= now ? TIMER : NOBODY;
+    wait->who = 0;
 }
 
-INLINE void arrived(struct thread *thread)
+/* A thread runs whose switch to its CPU was not seen, maybe its wake-up neither. The kernel's count of its CPU time says since when. */
+INLINE void arrived_unseen(struct thread *thread, struct task_struct *task, u64 now)
 {
+    u64 ran = task->se.sum_exec_runtime - thread->ran;
+    u64 since = ran > now - thread->since ? thread->since : now - ran;
+    if (thread->state == BLOCKED)
+        woken_unseen(thread, since);
+    close_stretch(thread, NULL, since);
     thread->state = RUNNING;
     thread->held = NOT_HELD;
     thread->early = 0;
