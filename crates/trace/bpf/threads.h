@@ -217,7 +217,8 @@ INLINE void close_stretch(struct thread *thread, struct cpu *cpu, u64 now)
 INLINE void woken_unseen(struct thread *thread, u64 now)
 {
     struct key *wait = &thread->wait;
-    if (wait->spent == STOPPED || wait->spent == TRACED)
+    /* Out of a deadline's runtime, the kernel wakes nobody: it puts the thread back. */
+    if (wait->spent != BLOCKED)
         return;
     wait->by = thread->asked && thread->asked <= now ? TIMER : NOBODY;
     wait->who = 0;
