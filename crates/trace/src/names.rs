@@ -95,6 +95,44 @@ pub(crate) fn block_device(number: u32) -> Option<String> {
     Some(link.file_name()?.to_string_lossy().into_owned())
 }
 
+/// The path of a file within its file system, as it is below the file system's mount point, if it has one here. The shortest mount point
+/// of several is taken.
+pub(crate) fn mounted(path: &str, device: u32, mounts: &[Mount]) -> String {
+    let below = |mount: &Mount| {
+        let rest = if mount.root == "/" { path } else { path.strip_prefix(mount.root.as_str())? };
+        let point = mount.point.trim_end_matches('/');
+        rest.starts_with('/').then(|| format!("{point}{rest}"))
+    };
+    let paths = mounts.iter().filter(|mount| mount.device == device).filter_map(below);
+    paths.min_by_key(String::len).unwrap_or_else(|| path.to_owned())
+}
+
+/// A file system and where it is mounted.
+#[derive(Debug, Clone)]
+pub(crate) struct Mount {
+    /// Its number in the kernel.
+    device: u32,
+    /// The folder of the file system that is mounted.
+    root: String,
+    point: String,
+}
+
+/// Those of this process, from /proc/self/mountinfo (proc(5)).
+pub(crate) fn mounts() -> Vec<Mount> {
+    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    text.lines().filter_map(Mount::read).collect()
+}
+
+impl Mount {
+    fn read(line: &str) -> Option<Self> {
+        let mut fields = line.split(' ').skip(2);
+        let (major, minor) = fields.next()?.split_once(':')?;
+        let device = major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?;
+        let mut path = || Some(fields.next()?.replace("\\040", " "));
+        Some(Self { device, root: path()?, point: path()? })
+    }
+}
+
 /// Bytes of a large function.
 const FUNCTION: u64 = 1 << 16;
 
@@ -191,5 +229,27 @@ mod tests {
         };
         assert_eq!(functions(&[address].into())[&address], "hrtimer_wakeup");
         assert_eq!(address_of("no_such_function"), None);
+    }
+
+    #[test]
+    fn a_file_has_the_path_that_its_mount_point_gives_it() {
+        let lines = [
+            "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw",
+            "31 22 0:27 / /var/lib/own\\040data rw shared:3 - tmpfs none rw",
+            "32 22 0:27 / /mnt rw - tmpfs none rw",
+            "40 22 8:17 /volumes/a /srv rw - btrfs /dev/sdb1 rw",
+            "no mount",
+        ];
+        let mounts: Vec<Mount> = lines.iter().filter_map(|line| Mount::read(line)).collect();
+        let device = |major: u32, minor: u32| major << 20 | minor;
+        let path = |path, device| mounted(path, device, &mounts);
+        assert_eq!(path("/etc/hosts", device(254, 0)), "/etc/hosts");
+        assert_eq!(path("/orders.db", device(0, 27)), "/mnt/orders.db");
+        assert_eq!(path("/volumes/a/web/x", device(8, 17)), "/srv/web/x");
+        // Of another folder than the mounted one, of a file system that is mounted elsewhere, or only its last names.
+        assert_eq!(path("/volumes/ab/x", device(8, 17)), "/volumes/ab/x");
+        assert_eq!(path("/x", device(0, 99)), "/x");
+        assert_eq!(path("data/orders.db", device(0, 27)), "data/orders.db");
+        assert_eq!(mounted("/x", device(0, 27), &mounts[1..2]), "/var/lib/own data/x");
     }
 }

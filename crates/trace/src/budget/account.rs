@@ -75,6 +75,11 @@ impl<'a> Found<'a> {
             let number = u64::from_ne_bytes(number.try_into().unwrap_or_default());
             (number, u32::from_ne_bytes(device[..4].try_into().unwrap_or_default()))
         };
+        let mounts = names::mounts();
+        let file = |(key, name): (&[u8; raw::INODE_KEY], &[u8; raw::INODE_NAME])| {
+            let inode = inode(key);
+            (inode, names::mounted(&raw::path(name), inode.1, &mounts))
+        };
         let names_of = names::enclosing(&stacks.values().flatten().copied().collect());
         let mut samples: BTreeMap<u32, BTreeMap<Place, u64>> = BTreeMap::new();
         for (key, count) in programs.all::<Bytes, [u8; 8]>("samples") {
@@ -90,7 +95,7 @@ impl<'a> Found<'a> {
             infos: infos.iter().map(|(id, info)| (word(*id), Info::read(info))).collect(),
             names: named("names"),
             interrupts: named("interrupts"),
-            files: files.iter().map(|(key, name)| (inode(key), raw::path(name))).collect(),
+            files: files.iter().map(file).collect(),
             functions: names_of,
             stacks,
             deadlines: deadlines.iter().map(|(key, all)| (raw::turns_key(key), Deadlines::read(all))).collect(),
