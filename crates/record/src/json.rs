@@ -4,8 +4,6 @@
 //! a terminal obeys as escapes ([`JsonEscapes`]). Reading ignores unknown fields. It
 //! refuses other schemas, truncated files and text that is not JSON, each with its own error. JSON
 //! has no non-finite numbers: an optional figure becomes absent, any other fails to write.
-//!
-//! Figures of a file that cannot all be true are its contradiction, in words. Absent figures contradict nothing. Undecodable histograms are left to the reports.
 
 use std::io::{self, BufWriter, Read, Write};
 
@@ -14,8 +12,8 @@ use serde_json::Serializer;
 use serde_json::error::Category;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 
-use crate::distribution::{Distribution, Error};
-use crate::model::{Ci95, Notice, Run, SCHEMA, Series, Summary};
+use crate::contradiction::{contradiction, required};
+use crate::model::{Run, SCHEMA};
 use crate::sanitize::{self, JsonEscapes, NAME};
 
 /// The name (`$id`) of the format's JSON Schema.
@@ -205,24 +203,15 @@ impl Run {
                 return Err(ReadError::NotARun { found });
             }
         }
-        serde_json::from_slice(text).map_err(|error| ReadError::Malformed { why: said(&error) })
+        let run = serde_json::from_slice(text).map_err(|error| ReadError::Malformed { why: said(&error) });
+        run.and_then(consistent)
     }
 
     /// Refuses numbers that would be written as an unreadable `null`.
     fn check_finite(&self) -> Result<(), WriteError> {
-        if !self.clock.read_ns.is_finite() {
-            return Err(WriteError::NotFinite { field: "clock.read_ns" });
-        }
-        let shares = self.notices.iter().filter_map(|notice| match notice {
-            Notice::Steal { share } | Notice::BusyMachine { share } => Some(share),
-            _ => None,
-        });
-        if !self.disturbance.busiest.iter().all(|process| process.cpu_share.is_finite()) {
-            return Err(WriteError::NotFinite { field: "disturbance.busiest" });
-        }
-        match shares.into_iter().all(|share| share.is_finite()) {
-            true => Ok(()),
-            false => Err(WriteError::NotFinite { field: "the share of a notice" }),
+        match required(self).find(|(_, figure)| !figure.is_finite()) {
+            Some((field, _)) => Err(WriteError::NotFinite { field }),
+            None => Ok(()),
         }
     }
 }
@@ -231,17 +220,17 @@ fn consistent(run: Run) -> Result<Run, ReadError> {
     contradiction(&run).map_or(Ok(run), |why| Err(ReadError::Contradictory { why }))
 }
 
-/// The parser's message, which may contain any string of the file: its beginning, and the position at its end.
+/// The parser's message. It may contain any string of the file, so of a long one only the beginning is kept, and the position.
 fn said(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    if text.chars().nth(MOST_SAID).is_none() {
-        return sanitize::line(&text, MOST_SAID);
+    if text.chars().nth(LONGEST_MESSAGE).is_none() {
+        return sanitize::line(&text, LONGEST_MESSAGE);
     }
-    format!("{} at line {} column {}", sanitize::line(&text, MOST_SAID), error.line(), error.column())
+    format!("{} at line {} column {}", sanitize::line(&text, LONGEST_MESSAGE), error.line(), error.column())
 }
 
 /// Most characters kept of a parser's message.
-const MOST_SAID: usize = 300;
+const LONGEST_MESSAGE: usize = 300;
 
 /// The JSON Schema of `punctual.run/2`, made from the types themselves, with the fields of `M`, which a writer adds by
 /// [`Run::to_json_with`].
@@ -264,101 +253,4 @@ pub fn json_schema<M: schemars::JsonSchema>() -> serde_json::Value {
         field.insert("const".into(), SCHEMA.into());
     }
     schema.to_value()
-}
-
-/// Largest magnitude of a computed figure: about twice the longest duration that fits (2^63 ns).
-const MOST: f64 = 2e19;
-
-/// Most rounds of a series: ten runs of 10 000 rounds, merged. The time of some tests grows with the square of their number.
-const MOST_ROUNDS: usize = 100_000;
-
-/// The first contradiction of the run.
-pub(crate) fn contradiction(run: &Run) -> Option<String> {
-    let of_series = |series: &Series| {
-        let why = in_series(series).err()?;
-        Some(format!("series {}: {why}", sanitize::line(&series.subject, NAME)))
-    };
-    in_head(run).err().or_else(|| run.series.iter().find_map(of_series))
-}
-
-fn in_head(run: &Run) -> Result<(), String> {
-    possible("clock.read_ns", Some(run.clock.read_ns))?;
-    for process in &run.disturbance.busiest {
-        possible("disturbance.busiest", Some(process.cpu_share))?;
-    }
-    run.notices.iter().try_for_each(|notice| match notice {
-        Notice::Steal { share } | Notice::BusyMachine { share } => possible("the share of a notice", Some(*share)),
-        _ => Ok(()),
-    })
-}
-
-fn in_series(series: &Series) -> Result<(), String> {
-    in_summary(&series.summary)?;
-    if series.rounds.len() > MOST_ROUNDS {
-        return Err(format!("{} rounds, where a series has at most {MOST_ROUNDS}", series.rounds.len()));
-    }
-    for round in &series.rounds {
-        in_summary(&round.summary).map_err(|why| format!("round {}: {why}", round.round))?;
-        possible("cpu_ns_per_op", round.cpu_ns_per_op)?;
-    }
-    for part in &series.parts {
-        in_summary(&part.summary).map_err(|why| format!("part {}: {why}", part.source))?;
-        possible("cpu_ns_per_op", part.cpu_ns_per_op)?;
-    }
-    possible("cpu_ns_per_op", series.cpu_ns_per_op)?;
-    possible("cpu_share", series.cpu_share)?;
-    possible("voluntary_switches_per_op", series.voluntary_switches_per_op)?;
-    possible("involuntary_switches_per_op", series.involuntary_switches_per_op)?;
-    if series.histogram.is_none() && series.negative_histogram.is_none() {
-        return Ok(());
-    }
-    match Distribution::from_series(series) {
-        Err(Error::Contradiction { why, .. }) => Err(why),
-        Err(Error::Histogram { .. }) | Ok(_) => Ok(()),
-    }
-}
-
-fn in_summary(summary: &Summary) -> Result<(), String> {
-    let Summary { count, negative, overflow, min, p50, p90, p99, p999, max, mean, stdev, ci95 } = summary;
-    if negative > count || overflow > count {
-        return Err(format!("negative {negative} and overflow {overflow} of {count} samples"));
-    }
-    let ascending = [("min", min), ("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p999), ("max", max)];
-    let mut before: Option<(&str, i64)> = None;
-    for (name, value) in ascending.into_iter().filter_map(|(name, value)| Some((name, (*value)?))) {
-        if let Some((lower, least)) = before.filter(|(_, least)| *least > value) {
-            return Err(format!("{lower} {least} is above {name} {value}"));
-        }
-        before = Some((name, value));
-    }
-    in_mean(*mean, *min, *max)?;
-    possible("stdev", *stdev)?;
-    if stdev.is_some_and(|stdev| stdev < 0.0) {
-        return Err("stdev is below 0".into());
-    }
-    let Ci95 { p50, p99 } = ci95;
-    match [p50, p99].into_iter().flatten().find(|interval| interval.low > interval.high) {
-        Some(interval) => Err(format!("a confidence interval goes from {} down to {}", interval.low, interval.high)),
-        None => Ok(()),
-    }
-}
-
-/// A mean lies between the extremes, apart from rounding.
-fn in_mean(mean: Option<f64>, min: Option<i64>, max: Option<i64>) -> Result<(), String> {
-    possible("mean", mean)?;
-    let Some(((mean, min), max)) = mean.zip(min).zip(max) else { return Ok(()) };
-    let rounding = 1.0 + 1e-9 * (min.unsigned_abs().max(max.unsigned_abs())) as f64;
-    if mean < min as f64 - rounding || mean > max as f64 + rounding {
-        return Err(format!("mean {mean:.3e} is not between min {min} and max {max}"));
-    }
-    Ok(())
-}
-
-fn possible(name: &str, figure: Option<f64>) -> Result<(), String> {
-    match figure {
-        Some(figure) if !figure.is_finite() || figure.abs() > MOST => {
-            Err(format!("{name} is {figure:e}, beyond everything that is measured (±{MOST:e})"))
-        }
-        _ => Ok(()),
-    }
 }

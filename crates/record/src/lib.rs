@@ -37,6 +37,7 @@
 //! This crate measures nothing and prints nothing.
 #![forbid(unsafe_code)]
 
+mod contradiction;
 mod distribution;
 mod disturbance;
 pub mod experiment;

@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::contradiction::contradiction;
 use crate::distribution::{self, Distribution};
 use crate::identity::{Identity, identities, keys_by_label};
-use crate::json;
 use crate::model::{
     ConditionSet, Disturbance, Host, NotMeasured, Notice, Part, RoundFigures, Run, SCHEMA, Series, Tool,
 };
@@ -91,7 +91,7 @@ impl Merger {
         run.series = series;
         run.tool = tool;
         run.command = command;
-        match json::contradiction(&run) {
+        match contradiction(&run) {
             Some(why) => Err(Error::Contradictory { why }),
             None => Ok(run),
         }
