@@ -222,7 +222,7 @@ impl GovernorGuard {
         }
         let path = wanted.path(self.cpufreq.root());
         files::write(&path, value)?;
-        let found = files::read_back(wanted.file, &path, value)?;
+        let found = files::read_back(wanted.file_form, &path, value)?;
         if found == value {
             return Ok(());
         }

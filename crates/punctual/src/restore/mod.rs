@@ -9,7 +9,7 @@
 //!
 //! It writes nothing but the files of a `Form` into /sys or /proc, and a journal cannot name other files.
 //!
-//! Layers: files < journal, keeper.
+//! Layers: files, state_dir < journal, keeper.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
@@ -21,9 +21,10 @@ use crate::need::Need;
 pub(crate) mod files;
 pub(crate) mod journal;
 pub(crate) mod keeper;
+mod state_dir;
 
-pub use journal::{LockWait, StateDir};
 pub(crate) use journal::{put_back, replay};
+pub use state_dir::{LockWait, StateDir};
 
 /// Why a setting of the machine could not be read or changed. [`Error::needs`] says what it lacks.
 #[derive(Debug, thiserror::Error)]
@@ -148,7 +149,7 @@ impl Eq for FileForm {}
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     pub(crate) form: &'static Form,
-    pub(crate) file: &'static FileForm,
+    pub(crate) file_form: &'static FileForm,
     pub(crate) number: usize,
     pub(crate) value: String,
 }
@@ -156,8 +157,8 @@ pub struct Setting {
 impl Setting {
     /// A value for a file of the form; `None` if the value is invalid for the file.
     pub(crate) fn new(form: &'static Form, file: &str, number: usize, value: &str) -> Option<Self> {
-        let file = form.files.iter().find(|known| known.name == file)?;
-        (file.accepts)(value).then(|| Self { form, file, number, value: value.to_owned() })
+        let file_form = form.files.iter().find(|known| known.name == file)?;
+        (file_form.accepts)(value).then(|| Self { form, file_form, number, value: value.to_owned() })
     }
 
     /// Number of the item: 0 of `policy0`.
@@ -169,7 +170,7 @@ impl Setting {
     /// Name of the file.
     #[must_use]
     pub const fn file(&self) -> &'static str {
-        self.file.name
+        self.file_form.name
     }
 
     /// The value, as written in the file.
@@ -180,7 +181,7 @@ impl Setting {
 
     /// Its path on a machine whose files are below `root`.
     pub(crate) fn path(&self, root: &Path) -> PathBuf {
-        root.join(self.form.folder).join(format!("{}{}", self.form.item, self.number)).join(self.file.name)
+        root.join(self.form.folder).join(format!("{}{}", self.form.item, self.number)).join(self.file_form.name)
     }
 
     /// Parses exactly the format of [`Display`](fmt::Display): a number, a known file, a plain value.
@@ -197,7 +198,7 @@ impl Setting {
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{} {} {}", self.form.item, self.number, self.file.name, self.value)
+        write!(f, "{}{} {} {}", self.form.item, self.number, self.file_form.name, self.value)
     }
 }
 
@@ -230,8 +231,8 @@ impl Left {
 
 impl From<Left> for NotRestored {
     fn from(left: Left) -> Self {
-        let Setting { form, file, number, value } = left.setting;
-        let (item, file) = (format!("{}{number}", form.item), file.name);
+        let Setting { form, file_form, number, value } = left.setting;
+        let (item, file) = (format!("{}{number}", form.item), file_form.name);
         let needs =
             Need::ValueWritten { file: PathBuf::from(format!("/{}/{item}/{file}", form.folder)), value: value.clone() };
         Self { what: format!("{item} {file}"), was: value, why: left.why, needs }
