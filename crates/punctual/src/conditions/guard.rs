@@ -18,7 +18,7 @@ use crate::restore::{NotRestored, StateDir};
 #[must_use = "the conditions end when the guard is dropped"]
 pub struct Guard {
     target: Target,
-    /// In the order in which the changes were made.
+    /// The changes, in the order in which they were made. Those of a refused condition are among them until the end, not granted.
     kept: Vec<Kept>,
     notes: Vec<String>,
     bound_to_thread: PhantomData<*const ()>,
@@ -35,7 +35,7 @@ pub struct Applied {
 }
 
 impl Conditions {
-    /// Applies the conditions to the calling thread, from the last of the table to the first. They are undone in
+    /// Applies the conditions to the calling thread, from the last of [`CONDITIONS`] to the first. They are undone in
     /// reverse order.
     ///
     /// Never fails as a whole: see [`Applied::refused`], or [`Conditions::require`].
@@ -98,7 +98,8 @@ impl Condition {
         };
         let conditions = Conditions::new().with(value).allow_irreversible();
         let tried = std::thread::spawn(move || conditions.apply().refused).join();
-        tried.unwrap_or_default().into_iter().next().map_or(Ok(()), Err)
+        let refused = tried.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        refused.into_iter().next().map_or(Ok(()), Err)
     }
 }
 
@@ -112,14 +113,14 @@ fn read(target: &Target) -> Conditions {
 
 /// Restores changes that dead programs left behind. Returns a sentence for each restored one, and the failures.
 pub fn recover() -> (Vec<String>, Vec<Refused>) {
-    let (mut told, mut refused) = (Vec::new(), Vec::new());
+    let (mut restored, mut refused) = (Vec::new(), Vec::new());
     for condition in CONDITIONS {
         match condition.definition().recover(&Target::calling_thread()) {
-            Ok(more) => told.extend(more),
+            Ok(sentences) => restored.extend(sentences),
             Err(reason) => refused.push(Refused::new(*condition, None, reason)),
         }
     }
-    (told, refused)
+    (restored, refused)
 }
 
 fn apply(asked: &Conditions, target: Target) -> Applied {
@@ -193,6 +194,7 @@ impl Guard {
             Some(Lost { condition: kept.condition, set: kept.value.clone(), found })
         };
         let mut all: Vec<Lost> = self.kept.iter().rev().filter(|kept| kept.granted).filter_map(lost).collect();
+        // A condition that made several changes has lost one value.
         all.dedup();
         all
     }
@@ -236,7 +238,7 @@ impl Guard {
     /// Leaves the conditions in force for the life of the thread (memory and C-states: of the process). For a program
     /// that goes on to `exec` another, or a thread that does nothing else.
     pub fn leave_in_force(mut self) {
-        // A thread keeps what it has; a file that holds a setting of the machine has to stay open.
+        // What is dropped without `undo` stays in force, but for a file that holds a setting while it is open.
         let held = self.kept.drain(..).filter(|kept| kept.condition.scope() != Scope::Thread);
         held.for_each(std::mem::forget);
     }
