@@ -3,11 +3,12 @@
 //! Some remedies make another system call than the program: ppoll(2) for poll(2), sched_yield(2) for a sleep. A filter may answer it with
 //! an error: then the program's own call is made, this time and from then on. A filter may also kill. So a process that turns on a filter
 //! through the C library gets no system call from then on that it does not make itself. A filter that was on when the program was loaded
-//! is one that its starter chose: calls are tried. Exceptions are calls that such filters often lack ([`may_use_newer`]).
+//! was made for many programs, by a container or a service manager: calls are tried. Exceptions are calls that such filters often lack
+//! ([`may_use_newer`]).
 //!
 //! A filter that the program turns on by an instruction of its own is not seen before the next fork.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use crate::mapping::File;
 use crate::next;
@@ -15,25 +16,28 @@ use crate::next;
 /// Not asked yet, in this process.
 const UNKNOWN: u8 = 0;
 const NONE: u8 = 1;
-/// It was on already.
+/// It was on when the program was loaded.
 const INHERITED: u8 = 2;
 /// The program turned it on.
 const OWN: u8 = 3;
 
+/// Whose filter is on.
 static FILTER: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 /// A system call that takes the place of the program's own, until it is refused.
-pub(crate) struct Foreign(AtomicU8);
+pub(crate) struct Foreign {
+    refused: AtomicBool,
+}
 
 impl Foreign {
     pub(crate) const fn new() -> Self {
-        Self(AtomicU8::new(0))
+        Self { refused: AtomicBool::new(false) }
     }
 
     /// Whether it may be made.
     #[inline]
     pub(crate) fn is_allowed(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == 0 && may_try()
+        !self.refused.load(Ordering::Relaxed) && may_try()
     }
 
     /// Whether the call was refused as a filter or an older kernel does it: then it is not made again.
@@ -42,13 +46,13 @@ impl Foreign {
     pub(crate) fn is_refused(&self, errno: libc::c_int) -> bool {
         let refused = matches!(errno, libc::EPERM | libc::ENOSYS | libc::EACCES);
         if refused {
-            self.0.swap(1, Ordering::Relaxed);
+            self.refused.store(true, Ordering::Relaxed);
         }
         refused
     }
 }
 
-/// Whether a call that the program does not make may be tried.
+/// Whether a call that the program does not make may be tried: no filter of its own is on.
 #[inline]
 pub(crate) fn may_try() -> bool {
     state() != OWN
@@ -82,7 +86,7 @@ fn ask() -> u8 {
     }
 }
 
-/// The line of the filter, whose beginning may be in an earlier piece of the file.
+/// What the line `Seccomp:` says, whose beginning may be in an earlier piece of the file.
 fn state_in(file: &File) -> u8 {
     const LINE: &[u8] = b"\nSeccomp:\t";
     let mut piece = [0_u8; 256];
@@ -103,7 +107,7 @@ fn state_in(file: &File) -> u8 {
     NONE
 }
 
-/// The program turns on a filter: `install` is its call, which returns -1 where it fails.
+/// The program turns on a filter: `install` is its call, which returns -1 where it fails. No call is tried meanwhile.
 pub(crate) fn install<T: PartialEq + From<i8>>(install: impl FnOnce() -> T) -> T {
     let before = FILTER.swap(OWN, Ordering::Relaxed);
     let done = install();
