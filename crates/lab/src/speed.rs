@@ -11,7 +11,7 @@ use punctual_record::{Notice, Refusal, remedy};
 
 use crate::frame::breaks::NotKept;
 use crate::frame::plan::{LONGEST_UNASKED, rough};
-use crate::frame::{Amount, Input, Ledger, PlanError, Request, Shared, Variant, Watched, settings};
+use crate::frame::{Amount, Failure, Input, Ledger, PlanError, Request, Shared, Variant, Watched, settings};
 
 /// The preparations of an experiment, before and between rounds: it acquires settings, warms up the CPU and
 /// calibrates its work.
@@ -98,15 +98,15 @@ pub(crate) fn give_back(guard: Option<GovernorGuard>, ledger: &Shared<Ledger>) {
     }
 }
 
-/// A governor changed by another program.
-pub(crate) fn governor_lost(conditions: &str, set: &str, policy: usize, found: &str) -> NotKept {
-    NotKept {
-        conditions: conditions.into(),
+/// Another program changed the governor that was set: `found` is what this policy has now.
+pub(crate) fn governor_lost(request: &Request, set: &str, (policy, found): (usize, String)) -> Failure {
+    Failure::Lost(vec![NotKept {
+        conditions: request.variants[0].label.clone(),
         condition: Condition::GOVERNOR.name().into(),
         set: set.into(),
         found: format!("{found} (policy{policy})"),
         remedy: remedy::if_lost(&Value::Governor(set.into())).into(),
-    }
+    }])
 }
 
 /// The notice of a governor that could not be set.

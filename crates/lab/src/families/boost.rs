@@ -323,9 +323,8 @@ impl Bench for BoostBench<'_> {
             return Err(Failure::Stopped);
         }
         self.responses.iter().for_each(|&ns| into.record(ns));
-        if let Some((policy, found)) = others {
-            let label = &self.plan.request.variants[0].label;
-            return Err(Failure::Lost(vec![governor_lost(label, PERFORMANCE, policy, &found)]));
+        if let Some(other) = others {
+            return Err(governor_lost(&self.plan.request, PERFORMANCE, other));
         }
         self.last = Some(trial);
         Ok(used)

@@ -227,9 +227,7 @@ impl<'a> RampBench<'a> {
         let Some((set, guard)) = self.plan.cells[cell].governor.as_deref().zip(self.governed.guard.as_ref()) else {
             return Ok(());
         };
-        let Some((policy, found)) = guard.other_governor(set) else { return Ok(()) };
-        let label = &self.plan.request.variants[0].label;
-        Err(Failure::Lost(vec![governor_lost(label, set, policy, &found)]))
+        guard.other_governor(set).map_or(Ok(()), |other| Err(governor_lost(&self.plan.request, set, other)))
     }
 }
 
