@@ -33,104 +33,115 @@ pub fn find(name: &str) -> Option<&'static PacingMethod> {
     all().find(|method| method.name == name)
 }
 
+/// What a method has unless it says otherwise: it needs nothing, and sends each event by itself.
+const SINGLE: PacingMethod = PacingMethod {
+    name: "",
+    about: "",
+    call: "",
+    needs: "",
+    mode: Mode::Single,
+    open: |_| Err(Unavailable::because("it has no call")),
+};
+
 static SLEEPING: &[PacingMethod] = &[
     PacingMethod {
         name: "usleep",
         about: "usleep for a period after each event: what it adds slows the rate",
         call: "send(); usleep(period_us);",
-        needs: "",
-        mode: Mode::Single,
         open: |_: &Terms| {
             open_spaced(|ns| sleep::usleep((ns.max(0) as u64).div_ceil(1_000).min(u32::MAX.into()) as u32))
         },
+        ..SINGLE
     },
     PacingMethod {
         name: "nanosleep",
         about: "nanosleep for a period after each event: finer arguments, the same rate",
         call: "send(); nanosleep(&period, NULL);",
-        needs: "",
-        mode: Mode::Single,
         open: |_: &Terms| open_spaced(sleep::nanosleep),
+        ..SINGLE
     },
     PacingMethod {
         name: "usleep_1us",
         about: "usleep(1) after each event, repeated until the next is due: the most that usleep between events lets through",
         call: "send(); do usleep(1); while (now() < next);",
-        needs: "",
-        mode: Mode::Single,
         open: |_: &Terms| open_shortest(|| sleep::usleep(1)),
+        ..SINGLE
     },
     PacingMethod {
         name: "nanosleep_1ns",
         about: "nanosleep of 1 ns after each event, repeated until the next is due: the most that a sleep between events lets through",
         call: "send(); do nanosleep(&one_ns, NULL); while (now() < next);",
-        needs: "",
-        mode: Mode::Single,
         open: |_: &Terms| open_shortest(|| sleep::nanosleep(1)),
+        ..SINGLE
     },
     PacingMethod {
         name: "clock_nanosleep_abs",
         about: "sleeps until each event's time: late by a wake-up, yet the rate holds",
         call: "clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL); send();",
-        needs: "",
-        mode: Mode::Single,
-        open: |_: &Terms| Ok(Box::new(Absolute { grid: nothing() })),
+        open: |_: &Terms| on_grid(sleep_until),
+        ..SINGLE
     },
     PacingMethod {
         name: "my_rate",
         about: "libmy's way: absolute sleeps, the period slowly corrected by measured over nominal rate, at most 1 %",
         call: "clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL); next += period * correction;",
-        needs: "",
-        mode: Mode::Single,
         open: |_: &Terms| Ok(Box::new(Corrected { start_ns: 0, schedule: Correction::new(1e9) })),
+        ..SINGLE
     },
     PacingMethod {
         name: "timerfd",
         about: "a periodic timer read as a descriptor: events that were missed come together",
         call: "read(timerfd, &expirations, 8); send() so many times;",
-        needs: "",
-        mode: Mode::Single,
         open: open_timerfd,
+        ..SINGLE
     },
     PacingMethod {
         name: "spin",
         about: "keeps the CPU until each event's time",
         call: "while (clock_gettime(CLOCK_MONOTONIC) < next); send();",
-        needs: "",
-        mode: Mode::Single,
-        open: |_: &Terms| Ok(Box::new(Spin { grid: nothing(), clock: SystemClock::monotonic() })),
+        open: open_spin,
+        ..SINGLE
     },
 ];
 
-/// The shortest sleep that a call has, at least one between two events. Above the rate that this allows, it is the
-/// limit of one thread that sleeps between events.
-struct Shortest<F> {
-    sleep: F,
+type Opened = Result<Box<dyn PacingSession>, Unavailable>;
+
+/// Waits for the time of each event on a grid, where lateness does not accumulate.
+struct OnGrid<F> {
     grid: Option<Grid>,
+    wait_until: F,
 }
 
-fn open_shortest(sleep: impl FnMut() -> linux::Result<Ended> + 'static) -> Result<Box<dyn PacingSession>, Unavailable> {
-    Ok(Box::new(Shortest { sleep, grid: None }))
+fn on_grid(wait_until: impl FnMut(Moment) -> linux::Result<()> + 'static) -> Opened {
+    Ok(Box::new(OnGrid { grid: None, wait_until }))
 }
 
-impl<F: FnMut() -> linux::Result<Ended>> PacingSession for Shortest<F> {
+impl<F: FnMut(Moment) -> linux::Result<()>> PacingSession for OnGrid<F> {
     fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()> {
         self.grid = Some(Grid::new(rate, start));
         Ok(())
     }
 
     fn next(&mut self) -> linux::Result<u64> {
-        let due = self.grid.as_ref().map_or(0, |grid| grid.next().as_nanos());
+        let due = self.grid.as_ref().map_or_else(Moment::default, Grid::next);
         self.grid.iter_mut().for_each(Grid::advance);
+        (self.wait_until)(due).map(|()| 1)
+    }
+}
+
+/// The shortest sleep that a call has, at least one between two events. Above the rate that this allows, it is the
+/// limit of one thread that sleeps between events.
+fn open_shortest(mut sleep: impl FnMut() -> linux::Result<Ended> + 'static) -> Opened {
+    on_grid(move |due| {
         loop {
             // A signal ends the sleep early, as it would in such a program.
-            let _ = (self.sleep)()?;
+            let _ = sleep()?;
             go_on("pace")?;
-            if now_ns(Clock::Monotonic) >= due {
-                return Ok(1);
+            if now_ns(Clock::Monotonic) >= due.as_nanos() {
+                return Ok(());
             }
         }
-    }
+    })
 }
 
 struct Spaced<F> {
@@ -140,9 +151,7 @@ struct Spaced<F> {
     begun: bool,
 }
 
-fn open_spaced(
-    sleep: impl FnMut(i64) -> linux::Result<Ended> + 'static,
-) -> Result<Box<dyn PacingSession>, Unavailable> {
+fn open_spaced(sleep: impl FnMut(i64) -> linux::Result<Ended> + 'static) -> Opened {
     Ok(Box::new(Spaced { sleep, start: Moment::default(), period_ns: 0, begun: false }))
 }
 
@@ -158,9 +167,7 @@ impl<F: FnMut(i64) -> linux::Result<Ended>> PacingSession for Spaced<F> {
             // A signal ends the sleep early, as it would in such a program.
             let _ = (self.sleep)(self.period_ns)?;
         } else {
-            while sleep::clock_nanosleep_until(Clock::Monotonic, self.start.as_nanos())? != Ended::TimeUp {
-                go_on("pace")?;
-            }
+            sleep_until(self.start)?;
             self.begun = true;
         }
         go_on("pace")?;
@@ -168,37 +175,11 @@ impl<F: FnMut(i64) -> linux::Result<Ended>> PacingSession for Spaced<F> {
     }
 }
 
-/// A grid before its first event.
-fn nothing() -> Grid {
-    // A period of one second is a rate.
-    Grid::new(
-        Rate::every(Duration::from_secs(1)).unwrap_or_else(|_| unreachable!("one second is a period")),
-        Moment::default(),
-    )
-}
-
 fn sleep_until(deadline: Moment) -> linux::Result<()> {
     while clock_nanosleep_until(Clock::Monotonic, deadline.as_nanos())? != Ended::TimeUp {
         go_on("pace")?;
     }
     go_on("pace")
-}
-
-struct Absolute {
-    grid: Grid,
-}
-
-impl PacingSession for Absolute {
-    fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()> {
-        self.grid = Grid::new(rate, start);
-        Ok(())
-    }
-
-    fn next(&mut self) -> linux::Result<u64> {
-        let deadline = self.grid.next();
-        self.grid.advance();
-        sleep_until(deadline).map(|()| 1)
-    }
 }
 
 /// The schedule of libmy's `my_rate`: the period is multiplied by measured over nominal rate, clamped to 1 %.
@@ -259,7 +240,7 @@ struct Periodic {
     timer: OwnedFd,
 }
 
-fn open_timerfd(_: &Terms) -> Result<Box<dyn PacingSession>, Unavailable> {
+fn open_timerfd(_: &Terms) -> Opened {
     let unavailable = |e: rustix::io::Errno| Unavailable { why: format!("timerfd_create: {e}"), remedy: None };
     let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).map_err(unavailable)?;
     Ok(Box::new(Periodic { timer }))
@@ -296,31 +277,20 @@ impl PacingSession for Periodic {
     }
 }
 
-struct Spin {
-    grid: Grid,
-    clock: SystemClock,
-}
-
 /// Longest spin between two checks of the stop request.
 const LONGEST_SPIN_NS: i64 = 10_000_000;
 
-impl PacingSession for Spin {
-    fn begin(&mut self, start: Moment, rate: Rate) -> linux::Result<()> {
-        self.grid = Grid::new(rate, start);
-        Ok(())
-    }
-
-    fn next(&mut self) -> linux::Result<u64> {
-        let deadline = self.grid.next();
-        self.grid.advance();
+fn open_spin(_: &Terms) -> Opened {
+    let clock = SystemClock::monotonic();
+    on_grid(move |due| {
         loop {
             go_on("pace")?;
-            let reach = deadline.min(self.clock.now().plus_nanos(LONGEST_SPIN_NS));
-            if self.clock.spin_until(reach) >= deadline {
-                return Ok(1);
+            let reach = due.min(clock.now().plus_nanos(LONGEST_SPIN_NS));
+            if clock.spin_until(reach) >= due {
+                return Ok(());
             }
         }
-    }
+    })
 }
 
 static HANDED_OVER: &[PacingMethod] = &[
@@ -328,25 +298,23 @@ static HANDED_OVER: &[PacingMethod] = &[
         name: "compensated",
         about: "the library's pacer; sleeps end sooner by the typical wake-up latency",
         call: "Pacer::options(rate).sleeper(SleeperOptions::new().strategy(Strategy::Compensated)).build()",
-        needs: "",
-        mode: Mode::Single,
         open: |_: &Terms| open_pacer(Strategy::Compensated, None),
+        ..SINGLE
     },
     PacingMethod {
         name: "hybrid",
         about: "the library's pacer: sleeps until a learned margin before each event, then spins",
         call: "Pacer::new(rate)",
-        needs: "",
-        mode: Mode::Single,
         open: |_: &Terms| open_pacer(Strategy::Hybrid, None),
+        ..SINGLE
     },
     PacingMethod {
         name: "hybrid_batch",
         about: "the same in batches as large as the jitter allows, each sent by one sendmmsg",
         call: "Pacer::options(rate).jitter(jitter).build()",
-        needs: "",
         mode: Mode::Batch,
         open: |terms: &Terms| open_pacer(Strategy::Hybrid, Some(terms.jitter)),
+        ..SINGLE
     },
     PacingMethod {
         name: "so_max_pacing_rate",
@@ -376,7 +344,7 @@ struct Paced {
     pacer: Pacer,
 }
 
-fn open_pacer(strategy: Strategy, jitter: Option<std::time::Duration>) -> Result<Box<dyn PacingSession>, Unavailable> {
+fn open_pacer(strategy: Strategy, jitter: Option<Duration>) -> Opened {
     let any = Rate::per_second(1_000).map_err(|e| Unavailable { why: e.to_string(), remedy: None })?;
     let options = Pacer::options(any).sleeper(SleeperOptions::new().strategy(strategy));
     let options = match jitter {
