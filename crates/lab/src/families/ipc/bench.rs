@@ -144,7 +144,7 @@ impl<'a> IpcBench<'a> {
                 mode: cell.mode,
                 verify: plan.verifies(cell),
                 lossy: !mechanism.reliable,
-                window: Job::window_of(mechanism.queue, plan.depth, USUAL_WINDOW).filter(|_| !ping),
+                window: Job::window_of(mechanism.in_flight, plan.depth, USUAL_WINDOW).filter(|_| !ping),
                 cpu: there,
                 same_cpu: cell.place.is_same(),
                 conditions,

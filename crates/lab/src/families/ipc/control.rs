@@ -20,7 +20,7 @@ use punctual_linux::own_signal::Interrupter;
 use punctual_linux::shared::{CacheLine, Shared};
 use punctual_record::Usage;
 
-use super::mechanism::Halt;
+use super::halt::Halt;
 
 /// Shared by both. Clones are the same memory.
 #[derive(Clone)]

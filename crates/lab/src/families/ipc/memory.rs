@@ -14,8 +14,9 @@ use punctual_linux::ipc::Region;
 use punctual_linux::ipc::memory::{self, Mailbox};
 use punctual_record::remedy::of_need;
 
+use super::halt::Halt;
 use super::mechanism::{
-    Asked, Halt, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, refused, wait_strategy,
+    Asked, InFlight, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Peer, Unavailable, lanes, refused, wait_strategy,
     whole,
 };
 use super::semaphores::{self, Count, Opened, Told};
@@ -59,7 +60,7 @@ pub(super) fn shared() -> Vec<Mechanism> {
             let open = move |asked: &Asked<'_>| lanes(asked, |asked| lane(from, told, asked));
             all.push(Mechanism {
                 needs: if from == From::SystemV || told == Told::SysvSemaphore { "CONFIG_SYSVIPC" } else { "" },
-                queue: Queue::Messages,
+                in_flight: InFlight::Messages,
                 only_polls: told == Told::Spin,
                 // The kinds of memory are equally quick: one of each kind of count is enough.
                 usual: from == From::Memfd,
@@ -216,7 +217,7 @@ impl<C: Count> Inlet for Receiver<C> {
 pub(super) fn written() -> Mechanism {
     Mechanism {
         needs: "CONFIG_CROSS_MEMORY_ATTACH, ptrace permission",
-        queue: Queue::Messages,
+        in_flight: InFlight::Messages,
         usual: false,
         ..Mechanism::usual(
             Kind::Copy,
@@ -313,7 +314,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(200);
 
 pub(super) fn ring() -> Mechanism {
     Mechanism {
-        queue: Queue::Messages,
+        in_flight: InFlight::Messages,
         largest: || Limit {
             bytes: Some(punctual::ipc::ring::layout::largest_message(punctual::ipc::ring::layout::GREATEST)),
             from: "the ring's greatest capacity, 4 GiB".into(),

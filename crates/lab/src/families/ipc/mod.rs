@@ -10,6 +10,7 @@
 
 mod bench;
 mod control;
+mod halt;
 pub mod mechanism;
 mod memory;
 mod message;
@@ -80,7 +81,7 @@ pub fn try_open(mechanism: &Mechanism) -> Result<(), Unavailable> {
         both_ways: true,
         receive: Receive::Block,
         keeper: &keeper,
-        halt: mechanism::Halt::default(),
+        halt: halt::Halt::default(),
     };
     (mechanism.open)(&asked).map(drop)
 }

@@ -8,15 +8,16 @@ use punctual_linux::ipc::{fd, signals};
 use punctual_linux::ring::MessageRing;
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::halt::Halt;
 use super::mechanism::{
-    Asked, End, Halt, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Peer, Queue, Unavailable, lanes, no_file,
+    Asked, End, InFlight, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Peer, Unavailable, lanes, no_file,
     refused, whole,
 };
 
 pub(super) fn notices() -> Vec<Mechanism> {
     vec![
         Mechanism {
-            queue: Queue::One,
+            in_flight: InFlight::One,
             largest: eight,
             ..Mechanism::usual(
                 Kind::Notice,
@@ -29,7 +30,7 @@ pub(super) fn notices() -> Vec<Mechanism> {
             )
         },
         Mechanism {
-            queue: Queue::Counted,
+            in_flight: InFlight::Counted,
             largest: pointer,
             ..Mechanism::usual(
                 Kind::Notice,
@@ -38,7 +39,7 @@ pub(super) fn notices() -> Vec<Mechanism> {
             )
         },
         Mechanism {
-            queue: Queue::Counted,
+            in_flight: InFlight::Counted,
             largest: pointer,
             ..Mechanism::usual(
                 Kind::Notice,
@@ -48,7 +49,7 @@ pub(super) fn notices() -> Vec<Mechanism> {
         },
         Mechanism {
             needs: "Linux 5.18, io_uring allowed",
-            queue: Queue::Counted,
+            in_flight: InFlight::Counted,
             usual: false,
             largest: eight,
             ..Mechanism::usual(

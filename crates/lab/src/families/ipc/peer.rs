@@ -8,7 +8,7 @@ use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::remedy::of_refused;
 
 use super::control::{Account, Control};
-use super::mechanism::{End, Peer, Queue, Waiter};
+use super::mechanism::{End, InFlight, Peer, Waiter};
 use super::message::Letter;
 use super::plan::Mode;
 use crate::frame::figures::Meter;
@@ -45,11 +45,11 @@ pub(super) struct Job {
 
 impl Job {
     /// The window that `--depth` asks for.
-    pub(super) fn window_of(queue: Queue, depth: Option<usize>, usual: u64) -> Option<u64> {
-        match queue {
-            Queue::Messages | Queue::One => None,
-            Queue::Bytes => depth.map(|d| d as u64),
-            Queue::Counted => Some(depth.map_or(usual, |d| d as u64)),
+    pub(super) fn window_of(in_flight: InFlight, depth: Option<usize>, usual: u64) -> Option<u64> {
+        match in_flight {
+            InFlight::Messages | InFlight::One => None,
+            InFlight::Bytes => depth.map(|d| d as u64),
+            InFlight::Counted => Some(depth.map_or(usual, |d| d as u64)),
         }
     }
 }

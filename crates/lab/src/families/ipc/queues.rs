@@ -5,8 +5,9 @@ use punctual_linux::ipc::queue::{self, Use};
 use punctual_linux::ipc::sysv::{self, Envelope};
 use punctual_record::Hint;
 
+use super::halt::Halt;
 use super::mechanism::{
-    Asked, Halt, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Queue, Unavailable, lanes, refused, sysctl, whole,
+    Asked, InFlight, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Unavailable, lanes, refused, sysctl, whole,
 };
 use crate::keeper::What;
 
@@ -17,7 +18,7 @@ pub(super) fn queues() -> Vec<Mechanism> {
     vec![
         Mechanism {
             needs: "CONFIG_POSIX_MQUEUE",
-            queue: Queue::Messages,
+            in_flight: InFlight::Messages,
             largest: posix_queue,
             ..Mechanism::usual(
                 Kind::Queue,

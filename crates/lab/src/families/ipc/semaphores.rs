@@ -11,7 +11,8 @@ use punctual_linux::ipc::{fd, sysv};
 use punctual_linux::shared::{CacheLine, Shared};
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::mechanism::{Asked, Halt, Unavailable, no_file, refused};
+use super::halt::Halt;
+use super::mechanism::{Asked, Unavailable, no_file, refused};
 use crate::keeper::{Leftover, What};
 use punctual_record::Ask;
 

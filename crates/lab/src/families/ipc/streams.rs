@@ -10,9 +10,10 @@ use punctual_linux::ipc::fd::{self, Buffers};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
+use super::halt::Halt;
 use super::mechanism::{
-    Asked, End, Halt, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Unavailable, lanes, no_file, open_files,
-    refused, sysctl, whole,
+    Asked, End, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Unavailable, lanes, no_file, open_files, refused,
+    sysctl, whole,
 };
 use crate::keeper::{Keeper, What};
 use punctual_record::Ask;

@@ -13,7 +13,8 @@ use punctual_record::remedy::of_refused;
 use punctual_record::{Hint, Recorder, Usage};
 
 use super::control::{Account, Control, Reason, SharedChild, Watched, Watcher, lock};
-use super::mechanism::{Asked, End, Halt, Inlet, Link, Mechanism, Outlet, Peer, Receive, Then, Unavailable, Waiter};
+use super::halt::{Halt, Then};
+use super::mechanism::{Asked, End, Inlet, Link, Mechanism, Outlet, Peer, Receive, Unavailable, Waiter};
 use super::message::Blocks;
 use super::message::{self, Letter};
 use super::message::{Arrival, Follow, Integrity};
