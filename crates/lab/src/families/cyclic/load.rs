@@ -17,6 +17,8 @@ use std::time::Duration;
 use punctual_linux::signal;
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::frame::Unavailable;
+
 /// A kind of load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Load {
@@ -79,16 +81,15 @@ pub(super) struct Loads {
 }
 
 impl Loads {
-    /// Starts each load `times`. The error says what could not be started.
-    pub(super) fn start(loads: &[Load], times: usize) -> Result<Self, String> {
+    /// Starts each load `times`.
+    pub(super) fn start(loads: &[Load], times: usize) -> Result<Self, Unavailable> {
         let mut all = Self::default();
         for load in loads {
             if let Load::StressNg(arguments) = load {
                 let mut command = Command::new("stress-ng");
                 command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
-                let program =
-                    command.spawn().map_err(|error| format!("stress-ng: {error}; install it, or use another load"))?;
-                all.programs.push(program);
+                let missing = |error: std::io::Error| format!("stress-ng: {error}; install it, or use another load");
+                all.programs.push(command.spawn().map_err(missing).map_err(Unavailable::because)?);
                 continue;
             }
             for _ in 0..times {
@@ -96,7 +97,7 @@ impl Loads {
                 let builder = std::thread::Builder::new().name(format!("load/{load}"));
                 let named = load.to_string();
                 let thread = builder.spawn(move || perform(&load, &over));
-                all.threads.push(thread.map_err(|error| format!("load {named}: {error}"))?);
+                all.threads.push(thread.map_err(|error| Unavailable::because(format!("load {named}: {error}")))?);
             }
         }
         Ok(all)

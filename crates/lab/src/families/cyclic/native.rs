@@ -126,7 +126,7 @@ fn perform(
     let mut seen = Seen { refused, ..Seen::default() };
     let notes = guard.notes().iter().map(|text| Notice::Other { text: text.clone() });
     seen.left.extend(notes);
-    let loads = Loads::start(&plan.loads, plan.cpus.len()).map_err(Unavailable::because)?;
+    let loads = Loads::start(&plan.loads, plan.cpus.len())?;
     let mut lookout =
         if plan.causes { Lookout::open(tracer, plan.spikes_above_ns.is_some()) } else { Lookout::closed() };
     let mut crew = Crew::start(orders(plan)).map_err(|error| Unavailable::because(error.to_string()))?;
