@@ -22,7 +22,7 @@ use crate::frame::plan::at_least_one;
 use crate::frame::schedule::Schedule;
 use crate::frame::settings::not_restored;
 use crate::frame::{
-    self, Asked, Bench, Error, Failure, Family, Input, Layout, Ledger, Measured, PlanError, Report, Scene, Session,
+    self, Bench, CellId, Error, Failure, Family, Input, Layout, Ledger, Measured, PlanError, Report, Scene, Session,
     Shared, Unavailable,
 };
 use crate::speed::{
@@ -52,9 +52,9 @@ impl Family for Plan {
         Layout::new(&self.request, [0; Subject::ALL.len()])
     }
 
-    fn asked(&self, cell: usize) -> Asked {
+    fn identity(&self, cell: usize) -> CellId {
         let experiment = Experiment::Boost(Typed::asked(self.parameters()));
-        Asked { subject: Subject::ALL[cell].name().into(), about: About::default(), experiment }
+        CellId { subject: Subject::ALL[cell].name().into(), about: About::default(), experiment }
     }
 
     fn schedule(&self) -> Schedule {

@@ -23,7 +23,7 @@ use crate::frame::figures::Meter;
 use crate::frame::plan::at_least_one;
 use crate::frame::schedule::Schedule;
 use crate::frame::{
-    self, Asked, Bench, Error, Failure, Family, Input, Layout, Ledger, Measured, PlanError, Report, Scene, Session,
+    self, Bench, CellId, Error, Failure, Family, Input, Layout, Ledger, Measured, PlanError, Report, Scene, Session,
     Shared, Unavailable,
 };
 use crate::speed::{CLOSE, PATIENCE, PREPARES, Thread, arrival, give_back, not_too_long};
@@ -58,9 +58,9 @@ impl Family for Plan {
         Layout::new(&self.request, [0])
     }
 
-    fn asked(&self, _: usize) -> Asked {
+    fn identity(&self, _: usize) -> CellId {
         let experiment = Experiment::Switch(Typed::asked(switch::Parameters {}));
-        Asked { subject: self.subject(1), about: About::default(), experiment }
+        CellId { subject: self.subject(1), about: About::default(), experiment }
     }
 
     fn schedule(&self) -> Schedule {

@@ -1,5 +1,9 @@
 //! What a family of experiments gives the frame: a validated plan with its cells ([`Family`]), the batches of a cell
 //! ([`Bench`]), and the record that it makes ([`Report`]) of what was measured ([`Measured`]).
+//!
+//! The order of calls: `prepare`, `forbidden` of each cell, `gather`, `open` under the base conditions; on the bench `begin` after a first
+//! trial batch of each cell, `batch` and `keep` in rounds, `end`; then `report` of each cell with samples. An [`Error`] ends the run, a
+//! [`Failure`] the batch; [`Unavailable`] is the reason why a cell has no samples.
 
 use punctual::conditions::Refused;
 use punctual_record::{About, Experiment, Notice, Quantity, Recorder, Series, SeriesId, SeriesTally, Usage};
@@ -29,7 +33,7 @@ impl Scene<'_> {
     }
 }
 
-/// The request of a plan, and its cells.
+/// The request of a plan, and its cells. A variant is one of the request's sets of conditions.
 pub(crate) struct Layout<'a> {
     request: &'a Request,
     /// By cell: index of its variant.
@@ -42,7 +46,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// The names of some fields of a family's parameters.
+/// The names of some fields of a family's parameters. A field that they lack does not compile.
 macro_rules! names {
     ($of:ty: $($field:ident),+) => {{
         const _: fn(&$of) = |parameters| {
@@ -61,10 +65,10 @@ pub(crate) trait Family: Send + Sync + 'static {
     /// Processes and threads beside the measuring thread, under conditions of their own: competitors, senders,
     /// receivers.
     type Company;
-    /// The parameters that belong to the reason for a missing cell.
-    const PECULIAR: &'static [&'static str] = &[];
-    /// Whether its conditions belong to that reason too.
-    const PER_VARIANT: bool = false;
+    /// The parameters that are recorded with the reason for a missing cell, because it depends on them.
+    const REASON_NAMES: &'static [&'static str] = &[];
+    /// Whether it depends on the conditions too.
+    const REASON_NAMES_CONDITIONS: bool = false;
 
     /// The request and the cells.
     fn layout(&self) -> Layout<'_>;
@@ -93,8 +97,8 @@ pub(crate) trait Family: Send + Sync + 'static {
         Ok(self)
     }
 
-    /// The subject and the experiment of the cell.
-    fn asked(&self, cell: usize) -> Asked;
+    /// What the cell measures.
+    fn identity(&self, cell: usize) -> CellId;
 
     /// The number of operations of each cell in each round.
     fn schedule(&self) -> Schedule;
@@ -134,8 +138,8 @@ pub(crate) trait Family: Send + Sync + 'static {
     fn report(&self, cell: usize, measured: &Measured<'_, Self::Extra>) -> Report;
 }
 
-/// The subject and parameters of a cell.
-pub(crate) struct Asked {
+/// What a cell measures: a [`SeriesId`] without conditions and quantity.
+pub(crate) struct CellId {
     /// The subject, for instance `nanosleep`.
     pub(crate) subject: String,
     /// Details of the subject.
@@ -144,17 +148,25 @@ pub(crate) struct Asked {
     pub(crate) experiment: Experiment,
 }
 
+impl CellId {
+    /// The cell of a subject that is a call of a program.
+    pub(crate) fn of_call(name: &str, call: &str, experiment: Experiment) -> Self {
+        let about = About { call: Some(call.into()), ..About::default() };
+        Self { subject: name.into(), about, experiment }
+    }
+}
+
 /// The measurements of a cell.
 pub(crate) struct Measured<'a, X> {
     /// Its samples.
     pub(crate) tally: &'a SeriesTally,
     /// Its results beside them.
     pub(crate) extra: &'a X,
-    /// Metrics that all cells have.
+    /// Those of all cells, to compare with.
     pub(crate) extras: &'a [X],
     /// The conditions that the kernel refused.
     pub(crate) refused: &'a [Refused],
-    pub(super) asked: Asked,
+    pub(super) identity: CellId,
     /// Label of its condition set.
     pub(super) conditions: &'a str,
 }
@@ -162,15 +174,15 @@ pub(crate) struct Measured<'a, X> {
 impl<X> Measured<'_, X> {
     /// The subject of this cell.
     pub(crate) fn subject(&self) -> String {
-        self.asked.subject.clone()
+        self.identity.subject.clone()
     }
 
     /// A series of this cell.
     pub(crate) fn series(&self, tally: &SeriesTally, quantity: Quantity, experiment: Experiment) -> Series {
         tally.to_series(SeriesId {
             experiment,
-            subject: self.asked.subject.clone(),
-            about: self.asked.about.clone(),
+            subject: self.identity.subject.clone(),
+            about: self.identity.about.clone(),
             conditions: self.conditions.to_owned(),
             quantity,
         })
@@ -210,10 +222,10 @@ pub(crate) trait Bench {
         None
     }
 
-    /// Called after the pilot.
+    /// Called after the pilot, the trial batches that count for nothing.
     fn begin(&mut self) {}
 
-    /// The planned wait of the cell, if it waits.
+    /// The planned wait of the cell, if it waits: causes of late wake-ups are counted by it.
     fn nominal_ns(&self, _cell: usize) -> Option<u64> {
         None
     }
@@ -226,24 +238,24 @@ pub(crate) trait Bench {
     /// Performs `operations` of the cell, records each, and returns their total cost.
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure>;
 
-    /// Enters what the last batch measured beside its samples: its round, and when it began. Called only for a batch that
-    /// counts, and never in the pilot.
+    /// Enters in `extra` what the last batch measured beside its samples. Called only for a batch that counts, never in the pilot. `round` is
+    /// its number, and the ns from the start of the run to the batch.
     fn keep(&mut self, _cell: usize, _round: (u32, u64), _extra: &mut Self::Extra) {}
 
     /// Called after the last batch: restores what the bench changed of the machine.
     fn end(&mut self) {}
 }
 
-/// A bench with the results of its cells beside their samples. The runner uses it, so that it is compiled once for
-/// all families.
-pub(crate) struct Kept<'a, X> {
+/// A family's bench as the runner sees it: its extras are stored here, and their type is hidden. So the runner is compiled once for all
+/// families.
+pub(crate) struct WithExtras<'a, X> {
     /// The family's part.
     pub(crate) bench: &'a mut dyn Bench<Extra = X>,
     /// The results of cells beside their samples.
     pub(crate) extras: Shared<Vec<X>>,
 }
 
-impl<X> Bench for Kept<'_, X> {
+impl<X> Bench for WithExtras<'_, X> {
     type Extra = ();
 
     fn doing(&self, cell: usize) -> String {

@@ -31,8 +31,8 @@ use punctual_record::{ConditionSet, NotMeasured, Notice, Run, Series, SeriesTall
 
 use breaks::Look;
 pub use error::{Error, Failure, Unavailable};
-use family::Kept;
-pub(crate) use family::{Asked, Bench, Family, Layout, Measured, Report, Scene, names};
+use family::WithExtras;
+pub(crate) use family::{Bench, CellId, Family, Layout, Measured, Report, Scene, names};
 pub(crate) use ledger::{Ledger, Shared};
 pub(crate) use places::Place;
 pub use places::one_cpu;
@@ -123,8 +123,8 @@ fn perform<F: Family>(
         Ok(company) => {
             let mut bench = family.open(company, &scene)?;
             let variant_of = (0..family.cells()).map(|cell| family.variant(cell)).collect();
-            let mut kept = Kept { bench: &mut *bench, extras: extras.clone() };
-            let (bench, ledger, base, look) = (&mut kept, ledger.clone(), &mut base, Look::now);
+            let mut bench = WithExtras { bench: &mut *bench, extras: extras.clone() };
+            let (bench, ledger, base, look) = (&mut bench, ledger.clone(), &mut base, Look::now);
             Rounds { bench, schedule, request, variant_of, ledger, stage, base, look, watching }.perform();
         }
     }
@@ -196,7 +196,7 @@ fn measured<'a, F: Family>(
     (extras, refused): (&'a [F::Extra], &'a [Refused]),
 ) -> Measured<'a, F::Extra> {
     let conditions = &family.request().variants[family.variant(cell)].label;
-    Measured { tally, extra: &extras[cell], extras, refused, asked: family.asked(cell), conditions }
+    Measured { tally, extra: &extras[cell], extras, refused, identity: family.identity(cell), conditions }
 }
 
 /// The refused conditions of a variant and of the run.
@@ -220,14 +220,14 @@ fn reason<F: Family>(family: &F, cell: usize, ledger: &Ledger, stopped: bool) ->
 }
 
 fn not_measured<F: Family>(family: &F, cell: usize, no: Unavailable) -> NotMeasured {
-    let Asked { subject, experiment, .. } = family.asked(cell);
+    let CellId { subject, experiment, .. } = family.identity(cell);
     let mut parameters = experiment.parameters();
-    parameters.retain(|name, _| F::PECULIAR.contains(&name.as_str()));
+    parameters.retain(|name, _| F::REASON_NAMES.contains(&name.as_str()));
     let label = || family.request().variants[family.variant(cell)].label.clone();
     NotMeasured {
         experiment: experiment.name().to_owned(),
         subject,
-        conditions: F::PER_VARIANT.then(label),
+        conditions: F::REASON_NAMES_CONDITIONS.then(label),
         parameters,
         why: no.why,
         remedy: no.remedy,

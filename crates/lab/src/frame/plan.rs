@@ -169,7 +169,20 @@ pub enum Watched {
     ForCauses,
 }
 
+/// A cell that is one method under one variant: indices into those of the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MethodCell {
+    pub(crate) method: usize,
+    pub(crate) variant: usize,
+}
+
 impl Request {
+    /// Each of so many methods under each variant.
+    pub(crate) fn each_of(&self, methods: usize) -> Vec<MethodCell> {
+        let under = |variant| (0..methods).map(move |method| MethodCell { method, variant });
+        (0..self.variants.len()).flat_map(under).collect()
+    }
+
     /// A request of this amount in this many rounds, under the conditions as found.
     #[must_use]
     pub fn as_found(amount: Amount, rounds: u32) -> Self {

@@ -32,7 +32,7 @@ use crate::frame::error::{Opened, more_time, ready};
 use crate::frame::figures::{Meter, Sum, quantile};
 use crate::frame::schedule::Schedule;
 use crate::frame::{
-    self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable, session,
+    self, Bench, CellId, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable, session,
 };
 use crate::ways::wait::Waiter;
 
@@ -68,7 +68,7 @@ pub(super) struct Proofs {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Cell {
     /// The method and variant: index into the plan's cells.
-    of: usize,
+    planned: usize,
     figure: Figure,
     /// The reduction of each wait, in ns: where it is measured anew, of the first turn's measurement.
     shortened_by_ns: f64,
@@ -78,14 +78,14 @@ impl Proofs {
     /// Makes the proof of these fits. A wait shorter than a sleep's overhead cannot be compensated.
     pub(super) fn new(plan: Plan, fitted: &[Rounds]) -> Self {
         let mut cells = Vec::new();
-        for (of, rounds) in fitted.iter().enumerate() {
+        for (planned, rounds) in fitted.iter().enumerate() {
             let Some(tn) = rounds.sleep_adds_ns() else { continue };
-            cells.push(Cell { of, figure: Figure::Plain, shortened_by_ns: 0.0 });
+            cells.push(Cell { planned, figure: Figure::Plain, shortened_by_ns: 0.0 });
             if plan.check_ns() > tn.round() as i64 {
-                let shortened = |figure| Cell { of, figure, shortened_by_ns: tn };
+                let shortened = |figure| Cell { planned, figure, shortened_by_ns: tn };
                 cells.extend([Figure::Compensated, Figure::Remeasured].map(shortened));
             }
-            cells.push(Cell { of, figure: Figure::CompensatedSleeper, shortened_by_ns: 0.0 });
+            cells.push(Cell { planned, figure: Figure::CompensatedSleeper, shortened_by_ns: 0.0 });
         }
         Self { plan, cells }
     }
@@ -105,11 +105,11 @@ impl Family for Proofs {
     type Company = ();
 
     fn layout(&self) -> Layout<'_> {
-        Layout::new(&self.plan.asked.frame, self.cells.iter().map(|cell| self.plan.cells[cell.of].1))
+        Layout::new(&self.plan.asked.frame, self.cells.iter().map(|cell| self.plan.cells[cell.planned].variant))
     }
 
-    fn asked(&self, cell: usize) -> Asked {
-        self.plan.asked(self.cells[cell].of, self.parameters(cell))
+    fn identity(&self, cell: usize) -> CellId {
+        self.plan.identity(self.cells[cell].planned, self.parameters(cell))
     }
 
     fn schedule(&self) -> Schedule {
@@ -152,8 +152,8 @@ struct ProofBench<'a> {
 impl ProofBench<'_> {
     /// Measures what sleeps of a cell's length add now.
     fn measure_again(&mut self, cell: usize) -> Result<(), Failure> {
-        let (plan, of) = (&self.proofs.plan, self.proofs.cells[cell].of);
-        let method = plan.cells[of].0;
+        let (plan, planned) = (&self.proofs.plan, self.proofs.cells[cell].planned);
+        let method = plan.cells[planned].method;
         let waiter = ready(&mut self.waiters[method])?;
         let shorter = (plan.check_ns() - self.adds_ns[cell]).max(1);
         let mut added = [0; TURN as usize];
@@ -171,7 +171,7 @@ impl Bench for ProofBench<'_> {
     type Extra = Vec<f64>;
 
     fn doing(&self, cell: usize) -> String {
-        self.proofs.plan.doing(self.proofs.cells[cell].of)
+        self.proofs.plan.doing(self.proofs.cells[cell].planned)
     }
 
     fn detail(&self, cell: usize) -> Option<String> {
@@ -180,12 +180,12 @@ impl Bench for ProofBench<'_> {
 
     /// The error of each wait: elapsed minus requested, signed.
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
-        let Cell { of, figure, .. } = self.proofs.cells[cell];
+        let Cell { planned, figure, .. } = self.proofs.cells[cell];
         if figure == Figure::Remeasured {
             self.measure_again(cell)?;
         }
         let plan = &self.proofs.plan;
-        let (method, asked_ns) = (plan.cells[of].0, plan.check_ns());
+        let (method, asked_ns) = (plan.cells[planned].method, plan.check_ns());
         let waiter = ready(&mut self.waiters[method])?;
         let sleeper = &mut self.sleepers[cell];
         let shorter = (asked_ns - self.adds_ns[cell]).max(1);
@@ -299,8 +299,8 @@ impl Rounds {
     }
 
     /// One figure of each round, in order.
-    fn samples(&self, of: fn(&Fit) -> f64) -> Vec<i64> {
-        self.0.iter().map(|(_, fit)| of(fit).round() as i64).collect()
+    fn samples(&self, figure: fn(&Fit) -> f64) -> Vec<i64> {
+        self.0.iter().map(|(_, fit)| figure(fit).round() as i64).collect()
     }
 }
 
@@ -309,11 +309,11 @@ impl Family for Fits {
     type Company = ();
 
     fn layout(&self) -> Layout<'_> {
-        Layout::new(&self.0.asked.frame, self.0.cells.iter().map(|cell| cell.1))
+        Layout::new(&self.0.asked.frame, self.0.cells.iter().map(|cell| cell.variant))
     }
 
-    fn asked(&self, cell: usize) -> Asked {
-        self.0.asked(cell, Parameters { figure: Figure::SleepAdds, asked_ns: None })
+    fn identity(&self, cell: usize) -> CellId {
+        self.0.identity(cell, Parameters { figure: Figure::SleepAdds, asked_ns: None })
     }
 
     fn schedule(&self) -> Schedule {
@@ -376,7 +376,7 @@ impl Bench for FitBench<'_> {
     }
 
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
-        let method = self.plan.cells[cell].0;
+        let method = self.plan.cells[cell].method;
         let waiter = ready(&mut self.waiters[method])?;
         self.last.clear();
         let mut total = Sum::default();

@@ -5,10 +5,11 @@ use std::time::Duration;
 use punctual::format_duration;
 use punctual_linux as linux;
 use punctual_record::experiment::calibrate::{Metrics, Parameters};
-use punctual_record::{About, Experiment, Typed};
+use punctual_record::{Experiment, Typed};
 
+use crate::frame::plan::MethodCell;
 use crate::frame::schedule::{Amount, CellCost, Schedule};
-use crate::frame::{self, Asked, Failure, Input, PlanError};
+use crate::frame::{self, CellId, Failure, Input, PlanError};
 use crate::ways::wait::{Kind, Method, Unit};
 
 /// The request for a plan.
@@ -26,8 +27,7 @@ pub struct Request {
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub(super) asked: Request,
-    /// Index of method, index of variant.
-    pub(super) cells: Vec<(usize, usize)>,
+    pub(super) cells: Vec<MethodCell>,
 }
 
 /// The smallest number of rounds that shows a spread.
@@ -74,9 +74,7 @@ impl Plan {
             let why = format!("must be 1us to 100ms, not {}", format_duration(*check));
             return Err(PlanError::new(Input::Check, why));
         }
-        let methods = methods.len();
-        let of_variant = |variant| (0..methods).map(move |method| (method, variant));
-        let cells = (0..frame.variants.len()).flat_map(of_variant).collect();
+        let cells = frame.each_of(methods.len());
         Ok(Self { asked: request, cells })
     }
 
@@ -110,10 +108,9 @@ impl Plan {
     }
 
     /// The subject and parameters of a cell.
-    pub(super) fn asked(&self, cell: usize, parameters: Parameters) -> Asked {
-        let method = self.asked.methods[self.cells[cell].0];
-        let about = About { call: Some(method.call.into()), ..About::default() };
-        Asked { subject: method.name.into(), about, experiment: self.experiment(parameters, Metrics::default()) }
+    pub(super) fn identity(&self, cell: usize, parameters: Parameters) -> CellId {
+        let method = self.asked.methods[self.cells[cell].method];
+        CellId::of_call(method.name, method.call, self.experiment(parameters, Metrics::default()))
     }
 
     /// The experiment with these parameters and metrics, for the record.
@@ -123,7 +120,7 @@ impl Plan {
 
     /// A cell in words.
     pub(super) fn doing(&self, cell: usize) -> String {
-        let (method, variant) = self.cells[cell];
+        let MethodCell { method, variant } = self.cells[cell];
         format!("{} ({})", self.asked.methods[method].name, self.asked.frame.variants[variant].label)
     }
 

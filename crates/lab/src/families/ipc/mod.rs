@@ -32,7 +32,7 @@ use punctual_record::{About, Ask, Experiment, Notice, Quantity, Typed, Usage};
 use crate::frame::error::more_time;
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{
-    self, Asked, Bench, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable, names,
+    self, Bench, CellId, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable, names,
 };
 use crate::keeper::Keeper;
 use bench::{Extra, IpcBench};
@@ -89,17 +89,17 @@ pub fn try_open(mechanism: &Mechanism) -> Result<(), Unavailable> {
 impl Family for Plan {
     type Extra = Extra;
     type Company = ();
-    const PECULIAR: &'static [&'static str] = names!(ipc::Parameters: size, mode, place);
+    const REASON_NAMES: &'static [&'static str] = names!(ipc::Parameters: size, mode, place);
 
     fn layout(&self) -> Layout<'_> {
         Layout::new(&self.request, self.cells.iter().map(|cell| cell.variant))
     }
 
-    fn asked(&self, cell: usize) -> Asked {
+    fn identity(&self, cell: usize) -> CellId {
         let cell = &self.cells[cell];
         let mechanism = self.mechanisms[cell.mechanism];
         let (kind, call) = (Some(mechanism.kind.name().to_owned()), Some(mechanism.call.clone()));
-        Asked {
+        CellId {
             subject: mechanism.name.clone(),
             about: About { kind, call, ..About::default() },
             experiment: Experiment::Ipc(Typed::asked(parameters(self, cell))),

@@ -10,6 +10,7 @@ use super::plan::{PacingMethod, PacingSession, Plan, Target, Terms};
 use super::stand::{Counts, Figures, MOST_EVENTS, Order, Stand};
 use crate::datagrams::{Receiver, Wire};
 use crate::frame::figures::{Drift, Sum};
+use crate::frame::plan::MethodCell;
 use crate::frame::{Bench, Failure, Scene, Unavailable};
 
 /// Longest stretch under a real-time policy between two checks whether others need the CPU.
@@ -154,14 +155,14 @@ impl Bench for PaceBench<'_> {
     type Extra = Beside;
 
     fn doing(&self, cell: usize) -> String {
-        let (method, variant) = self.plan.cells[cell];
+        let MethodCell { method, variant } = self.plan.cells[cell];
         let label = &self.plan.asked.frame.variants[variant].label;
         let every = format_duration(Duration::from_nanos(self.rate.period_ns()));
         format!("{} every {every} ({label})", self.plan.asked.methods[method].name)
     }
 
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
-        let (method, variant) = self.plan.cells[cell];
+        let MethodCell { method, variant } = self.plan.cells[cell];
         let real_time = self.plan.asked.frame.variants[variant].is_real_time();
         let stretch = (self.rate.per_second_f64() * STRETCH.as_secs_f64()) as u64;
         let most = if real_time { stretch.clamp(1, MOST_EVENTS) } else { MOST_EVENTS };

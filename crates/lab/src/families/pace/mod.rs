@@ -30,7 +30,7 @@ use crate::families::pace::sweep::Sweep;
 use crate::frame;
 use crate::frame::figures::median_with_interval;
 use crate::frame::schedule::Schedule;
-use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
+use crate::frame::{Bench, CellId, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
 
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = Experiment::PACE;
@@ -62,11 +62,11 @@ impl Family for Keep {
     type Company = Option<Receiver>;
 
     fn layout(&self) -> Layout<'_> {
-        Layout::new(&self.plan.asked.frame, self.plan.cells.iter().map(|cell| cell.1))
+        Layout::new(&self.plan.asked.frame, self.plan.cells.iter().map(|cell| cell.variant))
     }
 
-    fn asked(&self, cell: usize) -> Asked {
-        self.plan.asked(cell, self.experiment(End::Departure, pace::Metrics::default()))
+    fn identity(&self, cell: usize) -> CellId {
+        self.plan.identity(cell, self.experiment(End::Departure, pace::Metrics::default()))
     }
 
     fn schedule(&self) -> Schedule {
@@ -132,7 +132,7 @@ const BURSTS: &str = "so_max_pacing_rate: above low_rate_threshold (550 kbit/s, 
 fn bursts(plan: &Plan, rate: Rate) -> Vec<usize> {
     let Target::Udp { to, size } = plan.asked.target else { return Vec::new() };
     let fast = Wire::bytes_per_second(to, size, rate.per_second_f64()) > LOW_RATE_BYTES;
-    let by_fq = |cell: &usize| fast && plan.asked.methods[plan.cells[*cell].0].mode == Mode::KernelRate;
+    let by_fq = |cell: &usize| fast && plan.asked.methods[plan.cells[*cell].method].mode == Mode::KernelRate;
     (0..plan.cells.len()).filter(by_fq).collect()
 }
 

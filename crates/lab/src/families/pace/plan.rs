@@ -7,11 +7,12 @@ use std::time::Duration;
 use punctual::{Moment, Rate, format_duration};
 use punctual_linux as linux;
 use punctual_linux::clock::Clock;
-use punctual_record::{About, Experiment};
+use punctual_record::Experiment;
 
 use crate::datagrams::{HEADER, Mode};
+use crate::frame::plan::MethodCell;
 use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::{self, Amount, Asked, Input, PlanError, Unavailable};
+use crate::frame::{self, Amount, CellId, Input, PlanError, Unavailable};
 
 /// Most events without explicit consent: some minutes at a rate that one CPU can send.
 pub const MOST_UNASKED: u64 = 10_000_000;
@@ -84,8 +85,7 @@ pub enum Goal {
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub(super) asked: Request,
-    /// Index of the method, index of the variant.
-    pub(super) cells: Vec<(usize, usize)>,
+    pub(super) cells: Vec<MethodCell>,
 }
 
 impl Plan {
@@ -100,19 +100,16 @@ impl Plan {
         {
             return Err(PlanError::new(Input::Sweep, "must go from a lower rate to a higher one (example: 1k..1M)"));
         }
-        let methods = request.methods.len();
-        let by_method = |variant| (0..methods).map(move |method| (method, variant));
-        let cells = (0..request.frame.variants.len()).flat_map(by_method).collect();
+        let cells = request.frame.each_of(request.methods.len());
         let plan = Self { asked: request, cells };
         plan.check_amount()?;
         Ok(plan)
     }
 
     /// The subject and parameters of a cell.
-    pub(super) fn asked(&self, cell: usize, experiment: Experiment) -> Asked {
-        let method = self.asked.methods[self.cells[cell].0];
-        let about = About { call: Some(method.call.into()), ..About::default() };
-        Asked { subject: method.name.into(), about, experiment }
+    pub(super) fn identity(&self, cell: usize, experiment: Experiment) -> CellId {
+        let method = self.asked.methods[self.cells[cell].method];
+        CellId::of_call(method.name, method.call, experiment)
     }
 
     /// The highest rate requested of any method.

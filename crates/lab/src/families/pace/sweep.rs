@@ -15,7 +15,7 @@ use crate::families::pace::bench::PaceBench;
 use crate::families::pace::plan::Plan;
 use crate::families::pace::stand::Counts;
 use crate::frame::schedule::{Amount, Schedule};
-use crate::frame::{Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Unavailable};
+use crate::frame::{Bench, CellId, Error, Failure, Family, Layout, Measured, Report, Scene, Unavailable};
 
 /// The rate must be reached within this share.
 const HELD: f64 = 0.01;
@@ -72,11 +72,11 @@ impl Family for Sweep {
     type Company = Option<Receiver>;
 
     fn layout(&self) -> Layout<'_> {
-        Layout::new(&self.plan.asked.frame, self.plan.cells.iter().map(|cell| cell.1))
+        Layout::new(&self.plan.asked.frame, self.plan.cells.iter().map(|cell| cell.variant))
     }
 
-    fn asked(&self, cell: usize) -> Asked {
-        self.plan.asked(cell, self.experiment(sweep::Metrics::default()))
+    fn identity(&self, cell: usize) -> CellId {
+        self.plan.identity(cell, self.experiment(sweep::Metrics::default()))
     }
 
     /// A trial in each round, until the search is over.
@@ -150,7 +150,10 @@ impl Bench for SweepBench<'_> {
 
     fn doing(&self, cell: usize) -> String {
         let rate = self.rate(cell).unwrap_or_default();
-        format!("{} at {rate:.0} events a second", self.sweep.plan.asked.methods[self.sweep.plan.cells[cell].0].name)
+        format!(
+            "{} at {rate:.0} events a second",
+            self.sweep.plan.asked.methods[self.sweep.plan.cells[cell].method].name
+        )
     }
 
     fn operations(&self, cell: usize, _: u64) -> u64 {
@@ -163,7 +166,7 @@ impl Bench for SweepBench<'_> {
     }
 
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
-        let (Some(rate), method) = (self.rate(cell), self.sweep.plan.cells[cell].0) else {
+        let (Some(rate), method) = (self.rate(cell), self.sweep.plan.cells[cell].method) else {
             return Ok(Usage::default());
         };
         let wrong = |_| Unavailable::because(format!("{rate:.0} events a second is no rate"));

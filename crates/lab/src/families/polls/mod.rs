@@ -19,7 +19,7 @@ use crate::crowd::{Crowd, Restraint, child_under};
 use crate::frame::error::more_time;
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{
-    self, Asked, Bench, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable, names,
+    self, Bench, CellId, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable, names,
 };
 use bench::{Extra, Others, PollBench};
 use mailbox::Mailbox;
@@ -37,16 +37,16 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
 impl Family for Plan {
     type Extra = Extra;
     type Company = Others;
-    const PECULIAR: &'static [&'static str] = names!(polls::Parameters: load, sender, polls);
-    const PER_VARIANT: bool = true;
+    const REASON_NAMES: &'static [&'static str] = names!(polls::Parameters: load, sender, polls);
+    const REASON_NAMES_CONDITIONS: bool = true;
 
     fn layout(&self) -> Layout<'_> {
         Layout::new(&self.request, self.cells.iter().map(|cell| cell.variant))
     }
 
-    fn asked(&self, cell: usize) -> Asked {
+    fn identity(&self, cell: usize) -> CellId {
         let how = self.cells[cell].how;
-        Asked {
+        CellId {
             subject: how.subject(&self.methods).into(),
             about: About { call: call(self, how).map(str::to_owned), ..About::default() },
             experiment: Experiment::Polls(Typed::asked(parameters(self, &self.cells[cell]))),

@@ -22,7 +22,7 @@ use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally
 use crate::frame::figures::Meter;
 use crate::frame::schedule::Schedule;
 use crate::frame::{
-    self, Asked, Bench, Error, Failure, Family, Layout, Ledger, Measured, Report, Scene, Session, Shared, Unavailable,
+    self, Bench, CellId, Error, Failure, Family, Layout, Ledger, Measured, Report, Scene, Session, Shared, Unavailable,
 };
 use crate::speed::{PERFORMANCE, WARM_UP, arrival, give_back, governor_lost};
 
@@ -50,9 +50,9 @@ impl Family for Plan {
         Layout::new(&self.request, vec![0; self.cells.len()])
     }
 
-    fn asked(&self, cell: usize) -> Asked {
+    fn identity(&self, cell: usize) -> CellId {
         let subject = self.subject(cell).to_owned();
-        Asked { subject, about: About::default(), experiment: Experiment::Ramp(Typed::asked(self.parameters())) }
+        CellId { subject, about: About::default(), experiment: Experiment::Ramp(Typed::asked(self.parameters())) }
     }
 
     fn schedule(&self) -> Schedule {

@@ -28,7 +28,9 @@ use crate::frame::figures::{Meter, Sum, next_stretch};
 use crate::frame::plan::rough;
 use crate::frame::progress::go_on;
 use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::{self, Asked, Bench, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable};
+use crate::frame::{
+    self, Bench, CellId, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable,
+};
 use crate::ways::wait::{Method, Waiter};
 
 pub mod methods;
@@ -64,10 +66,10 @@ impl Family for Plan {
         Layout::new(&self.request, self.cells.iter().map(|cell| cell.variant))
     }
 
-    fn asked(&self, cell: usize) -> Asked {
+    fn identity(&self, cell: usize) -> CellId {
         let method = self.methods[self.cells[cell].method];
         let parameters = self.parameters(&self.cells[cell]);
-        Asked {
+        CellId {
             subject: method.name.into(),
             about: method.for_record(),
             experiment: Experiment::Wait(Typed::asked(parameters)),

@@ -15,7 +15,7 @@ use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::usage::{CpuClocks, thread_cpu_clocks, tick_ns};
 use punctual_record::experiment::yielding;
 use punctual_record::statistics::median;
-use punctual_record::{About, Experiment, Quantity, Recorder, SeriesTally, Typed, Usage};
+use punctual_record::{Experiment, Quantity, Recorder, SeriesTally, Typed, Usage};
 
 use crate::crowd::{Crowd, shows_shares};
 use crate::frame::breaks::moved_away;
@@ -23,7 +23,7 @@ use crate::frame::error::{Opened, more_time, ready};
 use crate::frame::figures::{Meter, Sum, next_stretch};
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{
-    self, Amount, Asked, Bench, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable,
+    self, Amount, Bench, CellId, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable,
     names,
 };
 use crate::ways::yielding::{Probe, Yielder};
@@ -53,21 +53,17 @@ impl Family for Plan {
     type Extra = Extra;
     /// The competitors, indexed like [`Plan::specs`].
     type Company = Vec<Result<Crowd, Failure>>;
-    const PECULIAR: &'static [&'static str] =
+    const REASON_NAMES: &'static [&'static str] =
         names!(yielding::Parameters: competitors, competitor_kind, competitor_policy, competitor_rank);
-    const PER_VARIANT: bool = true;
+    const REASON_NAMES_CONDITIONS: bool = true;
 
     fn layout(&self) -> Layout<'_> {
         Layout::new(&self.request, self.cells.iter().map(|cell| cell.variant))
     }
 
-    fn asked(&self, cell: usize) -> Asked {
+    fn identity(&self, cell: usize) -> CellId {
         let method = self.methods[self.cells[cell].method];
-        Asked {
-            subject: method.name.into(),
-            about: About { call: Some(method.call.into()), ..About::default() },
-            experiment: Experiment::Yield(Typed::asked(self.parameters(cell))),
-        }
+        CellId::of_call(method.name, method.call, Experiment::Yield(Typed::asked(self.parameters(cell))))
     }
 
     fn schedule(&self) -> Schedule {

@@ -53,15 +53,15 @@ impl Family for Made {
     /// Batches that count.
     type Extra = i64;
     type Company = ();
-    const PECULIAR: &'static [&'static str] = crate::frame::names!(wait::Parameters: asked_ns);
+    const REASON_NAMES: &'static [&'static str] = crate::frame::names!(wait::Parameters: asked_ns);
 
     fn layout(&self) -> Layout<'_> {
         Layout::new(&self.request, vec![0; self.fates.len()])
     }
 
-    fn asked(&self, cell: usize) -> Asked {
+    fn identity(&self, cell: usize) -> CellId {
         let about = About { call: Some("pretend()".into()), ..About::default() };
-        Asked { subject: format!("{:?}", self.fates[cell]), about, experiment: self.experiment(cell, None) }
+        CellId { subject: format!("{:?}", self.fates[cell]), about, experiment: self.experiment(cell, None) }
     }
 
     fn schedule(&self) -> Schedule {

@@ -11,7 +11,7 @@ use punctual_record::{PauseCause, Recorder, Usage};
 use punctual_testing::in_a_process_of_its_own;
 
 use crate::frame::breaks::{Break, Look, Offset};
-use crate::frame::family::Kept;
+use crate::frame::family::WithExtras;
 use crate::frame::places::Place;
 use crate::frame::rounds::Rounds;
 use crate::frame::schedule::{CellCost, Schedule};
@@ -115,7 +115,7 @@ fn performed(in_base: bool, require: bool, script: fn(usize) -> Happens) -> (Led
         let request = Request { variants: vec![Variant::new(variant)], require, ..as_asked };
         let schedule = Schedule::new(request.amount, 5, [CellCost { ideal_ns: 1e3, expected_ns: 1e3 }]);
         let (bench, request, variant_of, base) =
-            (&mut Kept { bench: &mut bench, extras: their_extras }, &request, vec![0], &mut base.apply().guard);
+            (&mut WithExtras { bench: &mut bench, extras: their_extras }, &request, vec![0], &mut base.apply().guard);
         let watching = Watching::default();
         Rounds { bench, schedule, request, variant_of, ledger: theirs, stage, base, look, watching }.perform();
     });
