@@ -12,7 +12,7 @@ use crate::output::{Outputs, Target};
 use crate::refusal::BadUsage;
 use crate::terminal::Color;
 
-/// What all measuring commands take.
+/// The flags of a command whose conditions and amount the user chooses.
 #[derive(Debug, Args)]
 pub(crate) struct MeasureArgs {
     #[command(flatten)]
@@ -24,7 +24,7 @@ pub(crate) struct MeasureArgs {
 }
 
 impl MeasureArgs {
-    /// The request; `usual` is the default measuring time. Refuses conditions that this machine could not meet.
+    /// The request, not watched; `usual` is the default measuring time. Refuses conditions that this machine could not meet.
     pub(crate) fn request(&self, usual: Duration) -> Result<Request, BadUsage> {
         self.conditions.check()?;
         Ok(Request {
@@ -69,7 +69,8 @@ impl AmountArgs {
     }
 }
 
-/// Where the results go.
+/// Where the results go, and whether the run waits for its CPUs: what even a command without conditions and amount takes. The fields without
+/// a flag are set by the command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArgs {
@@ -112,18 +113,26 @@ pub(crate) struct OutputArgs {
     /// runs at once. An empty name disables locking.
     #[arg(long, help_heading = "Conditions")]
     pub(crate) no_wait: bool,
-    /// Print no tables on stdout: this is one of several runs, and each writes files.
     #[arg(skip)]
-    pub(crate) without_tables: bool,
-    /// Print the tables on stderr: stdout belongs to another program.
-    #[arg(skip)]
-    pub(crate) tables_on_stderr: bool,
+    pub(crate) tables: Tables,
     /// Write all tables to this file instead.
     #[arg(skip)]
     pub(crate) output: Option<Target>,
     /// Write the events of the watched program to this file.
     #[arg(skip)]
     pub(crate) trace: Option<Target>,
+}
+
+/// Where the tables are printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Tables {
+    /// On stdout, unless another output takes it.
+    #[default]
+    Stdout,
+    /// On stderr: stdout belongs to another program.
+    Stderr,
+    /// Nowhere: this is one of several runs, and each writes files.
+    Nowhere,
 }
 
 impl OutputArgs {

@@ -14,7 +14,7 @@ use clap::Command;
 
 pub(crate) use conditions::{ConditionArgs, ProgramConditions, check};
 pub(crate) use flags::Flags;
-pub(crate) use measure::{MeasureArgs, OutputArgs, WatchArgs};
+pub(crate) use measure::{MeasureArgs, OutputArgs, Tables, WatchArgs};
 
 /// Makes the definition of the whole command line. The commands make it and are above this module, whose messages name their flags: so
 /// it is handed down at the start.

@@ -6,13 +6,12 @@ use punctual_lab::checkup::{self, Depth};
 use punctual_record::{Limit, Quantity};
 
 use super::cpu_lock;
-use super::measure::{line, measure_watched};
+use super::measure::{line_with_answer, measure_watched};
 use super::perform::{Perform, Planned};
 use super::{ipc, wait, yielding};
-use crate::args::{OutputArgs, values};
+use crate::args::{OutputArgs, Tables, values};
 use crate::exit::Exit;
 use crate::output::{Outputs, Target};
-use crate::progress::Live;
 use crate::refusal::BadUsage;
 use crate::terminal;
 
@@ -85,10 +84,7 @@ impl Perform for CheckupArgs {
 
 fn once(depth: Depth, wanted: &OutputArgs) -> anyhow::Result<Exit> {
     let outputs = wanted.open()?;
-    let is_screen = terminal::has_both() && !wanted.full && !wanted.without_tables && !outputs.takes_stdout();
-    let live = terminal::height().filter(|_| is_screen);
-    let mut line =
-        line(wanted, &outputs).with_answer(live.and_then(|height| Live::new(terminal::style(wanted.color), height)));
+    let mut line = line_with_answer(wanted, &outputs);
     measure_watched("checkup", wanted, outputs, &cpu_lock::cpus(None), &mut line, |session| {
         checkup::run(depth, session);
         Ok(())
@@ -102,7 +98,7 @@ fn one_of(output: &OutputArgs, number: u32, times: u32) -> OutputArgs {
         json: numbered(&output.json),
         html: numbered(&output.html),
         csv: numbered(&output.csv),
-        without_tables: true,
+        tables: Tables::Nowhere,
         ..output.clone()
     }
 }

@@ -8,7 +8,7 @@ use punctual_report::Document;
 use punctual_report::export::{self, text};
 
 use super::screen::{self, Around, Look};
-use crate::args::{Flags, OutputArgs};
+use crate::args::{Flags, OutputArgs, Tables};
 use crate::exit::with_causes;
 use crate::output::{Output, Outputs};
 use crate::{saved, terminal};
@@ -16,8 +16,12 @@ use crate::{saved, terminal};
 /// Writes every requested output, even if another fails, and prints the errors. Returns whether all were written.
 pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool {
     terminal::heed_signals();
-    let tables = wanted.tables_on_stderr || !outputs.takes_stdout();
-    let tables = tables && !wanted.without_tables && wanted.output.is_none();
+    let printed = match wanted.tables {
+        Tables::Stdout => !outputs.takes_stdout(),
+        Tables::Stderr => true,
+        Tables::Nowhere => false,
+    };
+    let tables = printed && wanted.output.is_none();
     let mut failed = Vec::new();
     let mut kept_by = None;
     let mut page = None;
@@ -63,7 +67,7 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
 
 /// Prints the tables where they belong.
 fn print(document: &Document, wanted: &OutputArgs, look: Look, around: &Around) -> anyhow::Result<()> {
-    if wanted.tables_on_stderr {
+    if wanted.tables == Tables::Stderr {
         terminal::say(&screen::laid_out(document, look, around, terminal::style_for_notices(wanted.color)));
         return Ok(());
     }

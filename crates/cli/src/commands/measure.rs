@@ -9,9 +9,10 @@ use punctual_report::gate;
 use super::cpu_lock;
 use super::deliver::{deliver, is_empty, nothing_measured};
 use super::trace::OfRun;
-use crate::args::{Flags, OutputArgs};
+use crate::args::{Flags, OutputArgs, Tables};
 use crate::exit::{Exit, explain};
 use crate::output::Outputs;
+use crate::progress::Live;
 use crate::terminal::Color;
 use crate::{interrupt, progress, terminal};
 
@@ -34,7 +35,14 @@ pub(super) fn line(wanted: &OutputArgs, outputs: &Outputs) -> progress::Line {
     progress::Line::new(!wanted.quiet, lines_to_stderr)
 }
 
-/// The same with open outputs and another observer.
+/// The progress line below the answer, which is shown while it is measured: where this terminal gets the first screen at the end.
+pub(super) fn line_with_answer(wanted: &OutputArgs, outputs: &Outputs) -> progress::Line {
+    let is_screen = terminal::has_both() && !wanted.full && wanted.tables != Tables::Nowhere && !outputs.takes_stdout();
+    let height = terminal::height().filter(|_| is_screen);
+    line(wanted, outputs).with_answer(height.and_then(|height| Live::new(terminal::style(wanted.color), height)))
+}
+
+/// Like [`measure`], with open outputs and another observer.
 pub(super) fn measure_watched(
     name: &str,
     wanted: &OutputArgs,

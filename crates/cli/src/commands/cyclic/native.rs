@@ -12,14 +12,12 @@ use punctual_record::{Limit, Quantity};
 
 use crate::args::{ConditionArgs, OutputArgs, values};
 use crate::commands::cpu_lock;
-use crate::commands::measure::{line, measure_watched};
+use crate::commands::measure::{line_with_answer, measure_watched};
 use crate::commands::perform::{Perform, Planned};
 use crate::commands::until::{self, Judge, Judged, UntilArgs};
 use crate::exit::Exit;
 use crate::output::Target;
-use crate::progress::Live;
 use crate::refusal::BadUsage;
-use crate::terminal;
 
 use super::journal::Journal;
 
@@ -97,10 +95,7 @@ impl Perform for CyclicArgs {
         let judge = until.map(|base| Judge::open(&self.until, base)).transpose()?;
         let output = OutputArgs { trace: self.trace.clone(), ..self.output.clone() };
         let outputs = output.open()?;
-        let is_screen = terminal::has_both() && !output.full && !output.without_tables && !outputs.takes_stdout();
-        let height = terminal::height().filter(|_| is_screen);
-        let live = height.and_then(|height| Live::new(terminal::style(output.color), height));
-        let mut journal = Journal::open(line(&output, &outputs).with_answer(live), !output.no_keep);
+        let mut journal = Journal::open(line_with_answer(&output, &outputs), !output.no_keep);
         let Some(judge) = judge else {
             return measure_watched(cyclic::EXPERIMENT, &output, outputs, &cpus, &mut journal, |session| {
                 cyclic::run(plan, session).context("cyclic")

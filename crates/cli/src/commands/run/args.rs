@@ -11,7 +11,7 @@ use clap::Args;
 use punctual_record::Limit;
 
 use super::remedies::RemedyArgs;
-use crate::args::{OutputArgs, ProgramConditions, limits, values};
+use crate::args::{OutputArgs, ProgramConditions, Tables, limits, values};
 use crate::commands::preload::{self, Blind, Unusable};
 use crate::output::Target;
 use crate::terminal::Color;
@@ -114,9 +114,8 @@ impl ObserveArgs {
             fail_if: self.fail_if.clone(),
             no_keep: self.no_keep,
             no_wait: false,
-            without_tables: false,
             full: self.full,
-            tables_on_stderr: true,
+            tables: Tables::Stderr,
             output: self.tables.clone(),
             trace: None,
         }

@@ -12,7 +12,7 @@ use punctual_lab::ways::wait::Method;
 use punctual_lab::{Observer, Session, Stop};
 use punctual_record::Causes;
 
-use crate::args::{Flags, MeasureArgs, OutputArgs, values};
+use crate::args::{Flags, MeasureArgs, OutputArgs, Tables, values};
 use crate::commands::deliver::deliver;
 use crate::commands::measure::command_line;
 use crate::output::{Outputs, Target};
@@ -84,7 +84,7 @@ impl WhyArgs {
     /// Where the results go.
     pub(crate) fn outputs(&self) -> OutputArgs {
         OutputArgs {
-            tables_on_stderr: !self.program.is_empty(),
+            tables: if self.program.is_empty() { Tables::Stdout } else { Tables::Stderr },
             output: self.tables.clone(),
             trace: self.trace.clone(),
             ..self.measure.output.clone()
