@@ -79,31 +79,23 @@ fn library(part: &preload::Part) -> ListRow {
         part.file,
         format!("{}{place}", part.serves),
         "libraries that run loads into programs",
-        found.map(drop).map_err(|no| no.to_string()),
+        found.err().map(|no| no.to_string()),
     )
 }
 
 /// Whether the kernel shows its events to this user.
 fn events() -> ListRow {
     let own = Target { tids: vec![punctual_linux::sched::current_thread_id()], with_children: false };
-    let seen = Watch::open(&own, Level::Core, Room::Large).map(drop);
-    let refused = |error: punctual_trace::Error| match error.remedy() {
+    let refused = Watch::open(&own, Level::Core, Room::Large).err();
+    let why = refused.map(|error| match error.remedy() {
         Some(remedy) => format!("{error}; {remedy}"),
         None => error.to_string(),
-    };
-    row("single wake-ups", "Causes: why, --why, --trace".into(), "the kernel's events", seen.map_err(refused))
+    });
+    row("single wake-ups", "Causes: why, --why, --trace".into(), "the kernel's events", why)
 }
 
-fn row(name: &str, about: String, kind: &str, available: Result<(), String>) -> ListRow {
-    ListRow {
-        name: name.to_owned(),
-        about,
-        call: String::new(),
-        kind: kind.to_owned(),
-        needs: String::new(),
-        available,
-        observed: None,
-    }
+fn row(name: &str, about: String, kind: &str, unavailable: Option<String>) -> ListRow {
+    ListRow { name: name.to_owned(), about, kind: kind.to_owned(), unavailable, ..ListRow::default() }
 }
 
 /// Shows each condition, its value, and whether it can be had here.
@@ -131,10 +123,8 @@ fn condition_row(condition: Condition) -> ListRow {
     ListRow {
         name,
         about: switch.help.into(),
-        call: String::new(),
         kind: kind.into(),
-        needs: String::new(),
-        available: condition.available().map_err(|no| format!("{}; {}", no.why, remedy::of_refused(&no))),
-        observed: None,
+        unavailable: condition.available().err().map(|no| format!("{}; {}", no.why, remedy::of_refused(&no))),
+        ..ListRow::default()
     }
 }

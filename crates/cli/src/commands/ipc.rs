@@ -305,7 +305,7 @@ fn row(mechanism: &Mechanism) -> ListRow {
         call: mechanism.call.clone(),
         kind: mechanism.kind.name().into(),
         needs: mechanism.needs.into(),
-        available: ipc::try_open(mechanism).map_err(|no| no.to_string()),
+        unavailable: ipc::try_open(mechanism).err().map(|no| no.to_string()),
         observed: None,
     }
 }

@@ -196,15 +196,14 @@ fn row(method: &PacingMethod, jitter: Duration) -> ListRow {
     // Kernel pacing depends on the interface, which is unknown here.
     let depends = matches!(method.mode, Mode::KernelRate | Mode::KernelTime);
     let terms = Terms { disciplines: None, jitter };
-    let available = if depends { Ok(()) } else { (method.open)(&terms).map(drop).map_err(|no| no.to_string()) };
+    let refused = if depends { None } else { (method.open)(&terms).err() };
     ListRow {
         name: method.name.into(),
         about: method.about.into(),
         call: method.call.into(),
-        kind: String::new(),
         needs: method.needs.into(),
-        available,
-        observed: None,
+        unavailable: refused.map(|no| no.to_string()),
+        ..ListRow::default()
     }
 }
 

@@ -140,7 +140,7 @@ fn row(method: &Method) -> ListRow {
         call: method.call.into(),
         kind: method.kind.name().into(),
         needs: method.needs.into(),
-        available: opened.map(drop).map_err(|no| no.to_string()),
+        unavailable: opened.err().map(|no| no.to_string()),
         observed: observed(method),
     }
 }

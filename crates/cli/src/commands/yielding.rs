@@ -239,10 +239,9 @@ fn row(method: &Method) -> ListRow {
         name: method.name.into(),
         about: method.about.into(),
         call: method.call.into(),
-        kind: String::new(),
-        needs: String::new(),
-        available: opened.map(drop).map_err(|no| no.to_string()),
+        unavailable: opened.err().map(|no| no.to_string()),
         observed: calls.map(|calls| calls.into_iter().map(|call| call.name).collect()),
+        ..ListRow::default()
     }
 }
 

@@ -106,7 +106,7 @@ fn rows() -> Vec<ListRow> {
         call: call.into(),
         kind: kind.into(),
         needs: String::new(),
-        available: Ok(()),
+        unavailable: None,
         observed: None,
     };
     vec![
@@ -131,7 +131,7 @@ fn rows() -> Vec<ListRow> {
         },
         ListRow {
             needs: "CPU with WAITPKG".into(),
-            available: Err("the CPU has no WAITPKG (CPUID leaf 7)".into()),
+            unavailable: Some("the CPU has no WAITPKG (CPUID leaf 7)".into()),
             ..row("tpause\x1b[2J", "Busy waiting", "waits in user mode at low power", "_tpause(0, deadline)")
         },
     ]

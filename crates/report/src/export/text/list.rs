@@ -7,7 +7,7 @@ use super::style::{Style, cut};
 use crate::export::text::style::paragraph;
 
 /// One method.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListRow {
     /// Its name on the command line.
     pub name: String,
@@ -19,8 +19,8 @@ pub struct ListRow {
     pub kind: String,
     /// What it needs, or empty.
     pub needs: String,
-    /// Whether it can be used here; otherwise why not, with the remedy.
-    pub available: Result<(), String>,
+    /// Why it cannot be used here, with the remedy.
+    pub unavailable: Option<String>,
     /// The system calls that were seen when it waited, where that was looked at; empty: it makes none.
     pub observed: Option<Vec<String>>,
 }
@@ -77,7 +77,7 @@ fn one(row: &ListRow, widest: usize, style: &Style) -> String {
         let calls = if observed.is_empty() { "no system call".to_owned() } else { observed.join(", ") };
         more("seen here", &calls, Paint::Faint);
     }
-    if let Err(why) = &row.available {
+    if let Some(why) = &row.unavailable {
         more("not here", why, Paint::Warning);
     }
     out
