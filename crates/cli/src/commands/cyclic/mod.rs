@@ -31,7 +31,7 @@ pub(crate) use native::CyclicArgs;
 /// The name of a link to this program that always has the form of cyclictest.
 const LINK: &str = "cyclictest";
 
-/// Does what a command line of cyclictest asks for. `None`: it is none.
+/// Does what a command line of cyclictest asks for. `None`: the line has the native form, or another command.
 pub(crate) fn as_cyclictest(words: impl IntoIterator<Item = OsString>) -> Option<anyhow::Result<Exit>> {
     let words: Vec<String> = words.into_iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let (program, arguments) = words.split_first()?;
@@ -49,7 +49,7 @@ pub(crate) fn as_cyclictest(words: impl IntoIterator<Item = OsString>) -> Option
 
 /// Whether an option of the line is cyclictest's alone.
 fn is_cyclictest(arguments: &[String]) -> bool {
-    // The help of the native form.
+    // Alone, these ask for the help and the version of the native form.
     if matches!(arguments, [only] if only == "-h" || only == "-V") {
         return false;
     }
@@ -67,6 +67,7 @@ fn is_cyclictest(arguments: &[String]) -> bool {
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
         let value = value.or_else(|| words.peek().map(|next| next.as_str())).unwrap_or_default();
         let theirs = match name {
+            // A bare number, or days, which the native form does not have.
             "duration" | "break" => value.ends_with(|c: char| c.is_ascii_digit() || c == 'd'),
             "policy" => ["fifo", "rr", "normal"].contains(&value),
             name => !has(name) && find_long(&[names::TODAY, names::OLD], name).is_ok(),
@@ -113,6 +114,6 @@ mod tests {
         ] {
             assert!(!form(line), "{line}");
         }
-        assert!(is_cyclictest(&["-h 3500".to_owned()]));
+        assert!(is_cyclictest(&["-h 3500".to_owned()]), "one word, from a script that quotes its options");
     }
 }
