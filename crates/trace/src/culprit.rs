@@ -16,7 +16,7 @@ pub(crate) enum Culprit {
 }
 
 impl Culprit {
-    pub(crate) fn of(who: Who, machine: &Follower) -> Self {
+    pub(crate) fn named(who: Who, machine: &Follower) -> Self {
         match who {
             Who::Nobody => Self::Nobody,
             Who::Thread(tid) => {

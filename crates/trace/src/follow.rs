@@ -61,10 +61,10 @@ struct Chain {
 
 impl Chain {
     /// The waker before its own wakers.
-    fn of(waker: Link, before: &Self) -> Self {
-        let length = LONGEST_CHAIN.min(before.length + 1);
+    fn led_by(waker: Link, its_wakers: &Self) -> Self {
+        let length = LONGEST_CHAIN.min(its_wakers.length + 1);
         let mut links = [waker; LONGEST_CHAIN];
-        links[1..length].copy_from_slice(&before.links[..length - 1]);
+        links[1..length].copy_from_slice(&its_wakers.links[..length - 1]);
         Self { links, length }
     }
 }
@@ -297,7 +297,7 @@ impl Follower {
         let call = self.watched.get(&event.tid).and_then(Watched::in_call);
         let worked_ns = known.worked_ns + event.time_ns.saturating_sub(since);
         let inherited = self.inherited(known, woken);
-        Chain::of(Link { tid: event.tid, call, delay_ns: known.delay_ns, worked_ns, inherited }, &known.woken_by)
+        Chain::led_by(Link { tid: event.tid, call, delay_ns: known.delay_ns, worked_ns, inherited }, &known.woken_by)
     }
 
     /// As in [`Link`].

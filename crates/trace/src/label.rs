@@ -1,6 +1,6 @@
 //! What culprits are called.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::culprit::Culprit;
 use crate::names;
@@ -12,8 +12,12 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    pub(crate) fn of(functions: &BTreeSet<u64>) -> Self {
-        Self { functions: names::functions(functions) }
+    pub(crate) fn naming<'a>(culprits: impl Iterator<Item = &'a Culprit>) -> Self {
+        let addresses = culprits.filter_map(|culprit| match culprit {
+            Culprit::Function(address) => Some(*address),
+            _ => None,
+        });
+        Self { functions: names::functions(&addresses.collect()) }
     }
 
     /// None for what has no name.

@@ -22,7 +22,8 @@ const REFILLS_REAL_TIME: &str = "sched_rt_period_timer";
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
     groups: Vec<Group>,
-    of: HashMap<i32, usize>,
+    /// By thread: index of its group.
+    group_of: HashMap<i32, usize>,
     /// The functions of the kernel's timers that fill quotas up again, by address.
     refills: Vec<u64>,
     /// The same of the limit on real-time threads, looked up when it is needed.
@@ -43,8 +44,8 @@ struct Group {
 }
 
 impl Limits {
-    /// Of these threads. `now_ns` is CLOCK_MONOTONIC.
-    pub(crate) fn of(tids: &[i32], now_ns: u64) -> Self {
+    /// The limits of these threads. `now_ns` is CLOCK_MONOTONIC.
+    pub(crate) fn new(tids: &[i32], now_ns: u64) -> Self {
         let mut limits = Self::default();
         // Threads of a program are mostly in one group.
         let mut known: HashMap<String, Option<usize>> = HashMap::new();
@@ -59,7 +60,7 @@ impl Limits {
                 limits.groups.push(Group { name, folders, throttled, read_ns: now_ns, times: VecDeque::new() });
                 Some(limits.groups.len() - 1)
             });
-            limits.of.extend(index.map(|index| (*tid, index)));
+            limits.group_of.extend(index.map(|index| (*tid, index)));
         }
         if !limits.groups.is_empty() {
             limits.refills = REFILLS.iter().filter_map(|name| names::address_of(name)).collect();
@@ -69,8 +70,8 @@ impl Limits {
 
     /// A new thread is in the group of the one that created it.
     pub(crate) fn fork(&mut self, parent: i32, child: i32) {
-        if let Some(index) = self.of.get(&parent).copied() {
-            self.of.insert(child, index);
+        if let Some(index) = self.group_of.get(&parent).copied() {
+            self.group_of.insert(child, index);
         }
     }
 
@@ -92,7 +93,7 @@ impl Limits {
         let group = Group { name: "made".to_owned(), folders: Vec::new(), throttled: 4, read_ns: 100, times };
         Self {
             groups: vec![group],
-            of: tids.iter().map(|tid| (*tid, 0)).collect(),
+            group_of: tids.iter().map(|tid| (*tid, 0)).collect(),
             refills: vec![70],
             refills_real_time: Some(71).into(),
         }
@@ -100,7 +101,7 @@ impl Limits {
 
     /// Whether a group limits the thread.
     pub(crate) fn has(&self, tid: i32) -> bool {
-        self.of.contains_key(&tid)
+        self.group_of.contains_key(&tid)
     }
 
     /// Reads whether quotas were used up since the last time.
@@ -113,14 +114,14 @@ impl Limits {
 
     /// Whether the quota of the thread's group was used up between these times, as far as it was read.
     pub(crate) fn used_up(&self, tid: i32, from_ns: u64, to_ns: u64) -> bool {
-        let group = self.of.get(&tid).and_then(|index| self.groups.get(*index));
+        let group = self.group_of.get(&tid).and_then(|index| self.groups.get(*index));
         group.is_some_and(|group| group.times.iter().any(|(from, to)| *from <= to_ns && from_ns <= *to))
     }
 
     /// Whether the other thread is in the same group.
     pub(crate) fn shares(&self, tid: i32, other: i32) -> bool {
-        let own = self.of.get(&tid).and_then(|index| self.groups.get(*index));
-        self.of.get(&tid).is_some_and(|index| self.of.get(&other) == Some(index))
+        let own = self.group_of.get(&tid).and_then(|index| self.groups.get(*index));
+        self.group_of.get(&tid).is_some_and(|index| self.group_of.get(&other) == Some(index))
             || own.is_some_and(|own| own.name == group(other))
     }
 }
@@ -166,11 +167,11 @@ fn has_quota(folder: &Path) -> bool {
 
 /// How often the quotas of these groups were used up (`nr_throttled` of `cpu.stat`).
 fn throttled(folders: &[PathBuf]) -> u64 {
-    let of = |folder: &PathBuf| {
+    let count = |folder: &PathBuf| {
         let text = read_to_string(folder.join("cpu.stat")).unwrap_or_default();
         text.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.trim().parse::<u64>().ok())
     };
-    folders.iter().filter_map(of).sum()
+    folders.iter().filter_map(count).sum()
 }
 
 #[cfg(test)]

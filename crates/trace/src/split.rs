@@ -238,7 +238,7 @@ impl Cut<'_> {
     fn queued(&mut self, part: LatePart, cpu: u32, from: u64, to: u64, again: bool) {
         let machine = self.machine;
         let own = machine.known(self.call.tid).prio;
-        let queue = machine.cpu(cpu).map(|history| Queue::of(history, from, to)).unwrap_or_default();
+        let queue = machine.cpu(cpu).map(|history| Queue::seen_in(history, from, to)).unwrap_or_default();
         let limited = self.limited(from, to);
         let used_up = machine.limits().used_up(self.call.tid, from, to);
         // The CPU that woke it leaves its idle state already.
@@ -359,7 +359,7 @@ struct Queue {
 }
 
 impl Queue {
-    fn of(history: &History, from: u64, to: u64) -> Self {
+    fn seen_in(history: &History, from: u64, to: u64) -> Self {
         let mut queue = Self::default();
         let mut first = None;
         let mut idle_left = false;

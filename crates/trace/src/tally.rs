@@ -1,6 +1,6 @@
 //! The causes of many wake-ups, in bounded memory.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use punctual_linux::syscall_name;
 use punctual_record::{CallCauses, Cause, CauseTime, LatePart, Waker};
@@ -75,25 +75,25 @@ impl Tally {
 
     /// A call that did not give up the CPU.
     pub(crate) fn at_once(&mut self, call: &Call, machine: &Follower) {
-        self.of(call, machine).calls += 1;
+        self.tally_of(call, machine).calls += 1;
     }
 
     /// One that did, and cannot be cut.
     pub(crate) fn uncut(&mut self, call: &Call, machine: &Follower) {
-        let tally = self.of(call, machine);
+        let tally = self.tally_of(call, machine);
         tally.calls += 1;
         tally.blocked += 1;
     }
 
     /// One that was cut.
     pub(crate) fn cut(&mut self, call: &Call, split: &Split, machine: &Follower) {
-        let tally = self.of(call, machine);
+        let tally = self.tally_of(call, machine);
         tally.calls += 1;
         tally.blocked += 1;
         tally.late.add(split.late_ns());
         tally.stretches.next();
         for piece in &split.pieces {
-            let mut key = (piece.part, piece.cause, Culprit::of(piece.who, machine));
+            let mut key = (piece.part, piece.cause, Culprit::named(piece.who, machine));
             if tally.causes.len() >= MOST && !tally.causes.contains_key(&key) {
                 key.2 = Culprit::Nobody;
             }
@@ -109,23 +109,17 @@ impl Tally {
         }
     }
 
-    fn of(&mut self, call: &Call, machine: &Follower) -> &mut CallTally {
+    fn tally_of(&mut self, call: &Call, machine: &Follower) -> &mut CallTally {
         self.calls.entry((machine.known(call.tid).name, call.number, self.nominal_ns)).or_default()
     }
 
     /// What was counted, the most time lost first.
     pub(crate) fn calls(&self) -> Vec<CallCauses> {
-        let keys = self.calls.values().flat_map(|call| {
+        let culprits = self.calls.values().flat_map(|call| {
             let causes = call.causes.keys().map(|(_, _, culprit)| culprit);
             causes.chain(call.wakers.keys())
         });
-        let functions: BTreeSet<u64> = keys
-            .filter_map(|culprit| match culprit {
-                Culprit::Function(address) => Some(*address),
-                _ => None,
-            })
-            .collect();
-        let labels = Labels::of(&functions);
+        let labels = Labels::naming(culprits);
         let shown = self.calls.iter().filter(|((_, number, _), call)| call.blocked > 0 || can_block(*number));
         let mut calls: Vec<CallCauses> = shown.map(|(key, call)| call.causes(key, &labels)).collect();
         calls.sort_by_key(|call| std::cmp::Reverse((call.late.total_ns, call.calls)));
@@ -138,7 +132,7 @@ impl CallTally {
     fn waker(&mut self, woken: &Woken, since_ns: u64, machine: &Follower) {
         let link = woken.chain.first();
         let culprit = match woken.by {
-            By::Thread(tid) => Culprit::of(Who::Thread(tid), machine),
+            By::Thread(tid) => Culprit::named(Who::Thread(tid), machine),
             By::Serving(Doing::Interrupt(name)) => Culprit::Interrupt(name),
             By::Serving(Doing::Softirq(vector)) => Culprit::Softirq(vector),
             By::Serving(Doing::Timer { function, .. }) => Culprit::Function(function),

@@ -81,7 +81,7 @@ impl Tap {
         if room == Room::Small
             && let Ok(source) = Source::programs(&room.rings(2), &tracepoints, threads)
         {
-            return Ok(Self::of(source, tracepoints, missing));
+            return Ok(Self::reading(source, tracepoints, missing));
         }
         Self::open_rings(threads, level, room)
     }
@@ -93,10 +93,10 @@ impl Tap {
     pub fn open_rings(threads: &Threads, level: Level, room: Room) -> Result<Self> {
         let (tracepoints, missing) = find(level)?;
         let source = Source::rings(&room.rings(1), SMALL, &tracepoints, threads).map_err(Error::Refused)?;
-        Ok(Self::of(source, tracepoints, missing))
+        Ok(Self::reading(source, tracepoints, missing))
     }
 
-    fn of(source: Source, tracepoints: Vec<Tracepoint>, missing: Vec<&'static str>) -> Self {
+    fn reading(source: Source, tracepoints: Vec<Tracepoint>, missing: Vec<&'static str>) -> Self {
         let ahead_ns = Offsets::read().monotonic_ns;
         Self { source, tracepoints, missing, lost: 0, ahead_ns, young: Vec::new() }
     }

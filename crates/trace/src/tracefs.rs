@@ -32,7 +32,8 @@ impl Tracefs {
         };
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mounted = PLACES.iter().filter_map(|place| openat(CWD, *place, flags, Mode::empty()).ok());
-        let mut readable = mounted.map(|root| Self { root }).filter(|it| it.read("events/header_page").is_ok());
+        let mut readable =
+            mounted.map(|root| Self { root }).filter(|tracefs| tracefs.read("events/header_page").is_ok());
         readable.next().ok_or(Error::Tracefs(refused.into()))
     }
 

@@ -73,7 +73,7 @@ impl Watch {
         let (found, origin_ns) = (Found::default(), tap::now_ns());
         let mut watch = Self { tap, follower, found, origin_ns, on_since_ns: None, watched_ns: 0, threads };
         watch.also(&target.tids);
-        watch.follower.know(Limits::of(&target.tids, tap::now_ns()), names::idle_state_0_polls());
+        watch.follower.know(Limits::new(&target.tids, tap::now_ns()), names::idle_state_0_polls());
         Ok(watch)
     }
 

@@ -58,11 +58,7 @@ impl Worst {
     }
 
     pub(crate) fn wakes(&self) -> Vec<LateWake> {
-        let functions = self.wakes.iter().flat_map(|kept| &kept.culprits).filter_map(|culprit| match culprit {
-            Culprit::Function(address) => Some(*address),
-            _ => None,
-        });
-        let labels = Labels::of(&functions.collect());
+        let labels = Labels::naming(self.wakes.iter().flat_map(|kept| &kept.culprits));
         let named = |kept: &Kept| {
             let mut wake = kept.wake.clone();
             for (part, culprit) in wake.parts.iter_mut().zip(&kept.culprits) {
@@ -75,7 +71,7 @@ impl Worst {
 }
 
 fn describe(call: &Call, split: &Split, machine: &Follower, origin_ns: u64) -> Kept {
-    let culprits = split.pieces.iter().map(|piece| Culprit::of(piece.who, machine)).collect();
+    let culprits = split.pieces.iter().map(|piece| Culprit::named(piece.who, machine)).collect();
     let parts = split.pieces.iter().map(|piece| {
         let (part, cause, ns) = (piece.part, piece.cause, piece.ns);
         WakePart { part, cause, culprit: None, ns }
@@ -123,7 +119,7 @@ fn timeline(call: &Call, split: &Split, machine: &Follower) -> Vec<Stretch> {
     cpus.sort_unstable();
     cpus.dedup();
     let from = split.due_ns.saturating_sub(BEFORE_NS);
-    let of = |cpu: u32| {
+    let stretches = |cpu: u32| {
         let spans = machine.cpu(cpu).into_iter().flat_map(move |history| history.between(from, call.returned_ns));
         spans.take(STRETCHES).map(move |span| {
             let (activity, name) = activity(span.doing, call.tid, machine);
@@ -131,7 +127,7 @@ fn timeline(call: &Call, split: &Split, machine: &Follower) -> Vec<Stretch> {
             Stretch { cpu, from_ns, ns: span.to_ns - span.from_ns, activity, name }
         })
     };
-    cpus.into_iter().flat_map(of).collect()
+    cpus.into_iter().flat_map(stretches).collect()
 }
 
 fn activity(doing: Doing, own: i32, machine: &Follower) -> (Activity, String) {

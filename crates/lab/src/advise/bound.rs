@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(kernel("6.12.38+deb13-amd64", &[(RUNTIME, "-1"), PERIOD]), Ok(()));
         let server = "sys/kernel/debug/sched/fair_server/cpu1/runtime";
         assert_eq!(kernel("7.3.1", &[(RUNTIME, "1000000"), PERIOD, (server, "50000000")]), Ok(()));
-        assert!(kernel("7.3.1", &[(server, "0")]).is_err_and(|its| its.why.contains("cpu1")));
+        assert!(kernel("7.3.1", &[(server, "0")]).is_err_and(|refusal| refusal.why.contains("cpu1")));
     }
 
     #[test]

@@ -23,15 +23,15 @@ pub(super) struct Spent {
 impl Usage {
     /// Of these threads, now.
     pub(super) fn now(threads: Vec<Thread>) -> Self {
-        let of = |thread: Thread| Some((thread.tid, (thread, Times::read(thread.tid)?)));
-        Self { threads: threads.into_iter().filter_map(of).collect(), stolen_ns: stolen_ns() }
+        let times = |thread: Thread| Some((thread.tid, (thread, Times::read(thread.tid)?)));
+        Self { threads: threads.into_iter().filter_map(times).collect(), stolen_ns: stolen_ns() }
     }
 
     /// Since an earlier moment.
     pub(super) fn since(&self, before: &Self) -> Spent {
-        let sum = |of: fn(&Times) -> u64| {
+        let sum = |field: fn(&Times) -> u64| {
             let one = |(tid, now): (&i32, &(Thread, Times))| {
-                of(&now.1).saturating_sub(before.times(*tid, &now.0).map_or(0, of))
+                field(&now.1).saturating_sub(before.times(*tid, &now.0).map_or(0, field))
             };
             (!self.threads.is_empty()).then(|| self.threads.iter().map(one).sum())
         };

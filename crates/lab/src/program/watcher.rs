@@ -304,8 +304,8 @@ impl Account {
         self.sum(|times| times.run_delay_ns)
     }
 
-    fn sum(&self, of: fn(&Times) -> u64) -> Option<u64> {
-        let since = |(tid, now): (&i32, &Times)| of(now).saturating_sub(self.before.get(tid).map_or(0, of));
+    fn sum(&self, field: fn(&Times) -> u64) -> Option<u64> {
+        let since = |(tid, now): (&i32, &Times)| field(now).saturating_sub(self.before.get(tid).map_or(0, field));
         (!self.latest.is_empty()).then(|| self.latest.iter().map(since).sum())
     }
 }

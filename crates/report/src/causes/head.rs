@@ -21,11 +21,11 @@ const UNSEEN: usize = 1;
 
 /// The tables of the first screen. None if only the time that our own threads waited for a CPU was watched.
 pub(crate) fn figures(run: &Run) -> Vec<Section> {
-    let Some(causes) = run.causes.as_ref().filter(|its| !its.calls.is_empty() || its.program.is_some()) else {
+    let Some(causes) = run.causes.as_ref().filter(|causes| !causes.calls.is_empty() || causes.program.is_some()) else {
         return Vec::new();
     };
     let mut first = Section::default().with(Block::Paragraph(machine::name(&run.host)));
-    first.blocks.extend(causes.program.iter().map(|its| Block::Paragraph(watching::program(its, causes))));
+    first.blocks.extend(causes.program.iter().map(|program| Block::Paragraph(watching::program(program, causes))));
     // Where the whole time is known, the wake-ups are a part of it, and in the full report.
     if let Some((budget, losses)) = lost::judged(causes) {
         first.blocks.extend(lost::figures(budget, losses));
@@ -88,8 +88,8 @@ fn asked(call: &CallCauses) -> Option<String> {
 fn cpu(run: &Run, call: &CallCauses) -> Option<f64> {
     let nominal = i64::try_from(call.nominal_ns?).ok()?;
     let asks = |series: &&Series| series.experiment.any_wait().is_some_and(|wait| wait.parameters.asked_ns == nominal);
-    let of: Vec<&Series> = run.series.iter().filter(asks).collect();
-    let series = match of.as_slice() {
+    let asking: Vec<&Series> = run.series.iter().filter(asks).collect();
+    let series = match asking.as_slice() {
         [one] => Some(*one),
         several => several.iter().copied().find(|series| series.subject == call.call),
     };
@@ -97,8 +97,8 @@ fn cpu(run: &Run, call: &CallCauses) -> Option<f64> {
 }
 
 /// What a call is called in a heading.
-pub(super) fn heading(its: &CallCauses) -> String {
-    call(&its.thread, &its.call, its.nominal_ns)
+pub(super) fn heading(causes: &CallCauses) -> String {
+    call(&causes.thread, &causes.call, causes.nominal_ns)
 }
 
 /// `redis-server, epoll_wait`; of a wait of our own `clock_nanosleep, 100 µs`.

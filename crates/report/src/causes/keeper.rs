@@ -53,7 +53,7 @@ struct Kept<'a> {
 /// `None` where the waker is not watched, was waited for rarely or for a short time, or slept meanwhile.
 fn kept<'a>(causes: &Causes, call: &'a CallCauses, waker: &'a Waker) -> Option<Kept<'a>> {
     let waited = waker.waited.filter(|_| waker.call.as_deref() == Some(CALL))?;
-    let total = |spread: Option<Spread>| spread.map_or(0, |its| its.total_ns);
+    let total = |spread: Option<Spread>| spread.map_or(0, |spread| spread.total_ns);
     let (ran_ns, ready_ns) = (total(waker.worked), total(waker.own_delay));
     let awake = ran_ns.saturating_add(ready_ns) as f64 >= AWAKE * waited.total_ns as f64;
     let long = waited.total_ns as f64 >= LEAST * causes.watched_ns as f64;

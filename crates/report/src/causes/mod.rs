@@ -39,7 +39,7 @@ pub(crate) fn program(run: &Run) -> Option<String> {
 pub(crate) fn refused(run: &Run) -> Option<&Unseen> {
     let mut all = run.notices.iter().filter(|_| run.is_checkup());
     all.find_map(|notice| match notice {
-        Notice::Unseen(its) => Some(its),
+        Notice::Unseen(unseen) => Some(unseen),
         _ => None,
     })
 }

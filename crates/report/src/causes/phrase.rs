@@ -309,13 +309,13 @@ mod tests {
     #[test]
     fn a_real_time_thread_yields_to_a_higher_priority_only() {
         let host = Host::default();
-        let of = |culprit| {
+        let remedy = |culprit| {
             let why = Why { cause: Cause::OtherThread, culprit: Some(culprit), guest: false };
-            remedy(&why, Place { host: &host, foreign: true }).map(|remedy| remedy.short)
+            super::remedy(&why, Place { host: &host, foreign: true }).map(|remedy| remedy.short)
         };
-        assert_eq!(of("irq/24 (real-time 50)"), Some("a higher priority or another CPU"));
-        assert_eq!(of("dl (SCHED_DEADLINE)"), Some("another CPU"));
-        assert_eq!(of("cc1 (nice 5)"), Some("SCHED_FIFO or another CPU"));
+        assert_eq!(remedy("irq/24 (real-time 50)"), Some("a higher priority or another CPU"));
+        assert_eq!(remedy("dl (SCHED_DEADLINE)"), Some("another CPU"));
+        assert_eq!(remedy("cc1 (nice 5)"), Some("SCHED_FIFO or another CPU"));
     }
 
     #[test]

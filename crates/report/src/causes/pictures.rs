@@ -131,15 +131,15 @@ fn kinds(bars: &[Bar]) -> Vec<Cause> {
 /// What the CPUs did around a wake-up, below the parts of its lateness; `None` without parts.
 fn timeline(wake: &LateWake, guest: bool) -> Option<Picture> {
     let stretches: Vec<&Stretch> = wake.timeline.iter().take(STRETCHES).collect();
-    let its = |stretch: &&&Stretch| stretch.cpu == wake.cpu;
-    let others: BTreeSet<u32> = stretches.iter().filter(|its| its.cpu != wake.cpu).map(|its| its.cpu).collect();
-    let own = stretches.iter().find(its).map(|_| wake.cpu);
+    let others: BTreeSet<u32> =
+        stretches.iter().filter(|stretch| stretch.cpu != wake.cpu).map(|stretch| stretch.cpu).collect();
+    let own = stretches.iter().find(|stretch| stretch.cpu == wake.cpu).map(|_| wake.cpu);
     let cpus: Vec<u32> = own.into_iter().chain(others).take(CPUS).collect();
     let mut lines = vec![parts(wake, guest)];
     let mut rows = Vec::new();
     for (activity, label) in ACTIVITIES {
         let mut points = Vec::new();
-        for stretch in stretches.iter().filter(|its| its.activity == activity) {
+        for stretch in stretches.iter().filter(|stretch| stretch.activity == activity) {
             let Some(row) = cpus.iter().position(|cpu| *cpu == stretch.cpu) else { continue };
             let (from, took) = (stretch.from_ns as f64, stretch.ns as f64);
             let who = name(&stretch.name);
@@ -185,11 +185,11 @@ const ACTIVITIES: [(Activity, &str); 6] = [
 /// The parts of the lateness, one after the other.
 fn parts(wake: &LateWake, guest: bool) -> Line {
     let mut at = 0.0;
-    let point = |its: &punctual_record::WakePart| {
+    let point = |taken: &punctual_record::WakePart| {
         let from = at;
-        at += its.ns as f64;
-        let label = Why { cause: its.cause, culprit: its.culprit.as_deref(), guest }.label();
-        let says = format!("{}: {label}, {}", part(its.part), units::duration(its.ns as f64));
+        at += taken.ns as f64;
+        let label = Why { cause: taken.cause, culprit: taken.culprit.as_deref(), guest }.label();
+        let says = format!("{}: {label}, {}", part(taken.part), units::duration(taken.ns as f64));
         bar(0, (from, at), says, label)
     };
     let points = wake.parts.iter().take(STRETCHES).map(point).collect();

@@ -47,9 +47,9 @@ pub(crate) fn sections(run: &Run, illustrated: bool) -> Option<Vec<Section>> {
 /// Who was watched, and how much of it is known.
 fn extent(causes: &Causes) -> Section {
     let mut section = Section::default();
-    section.blocks.extend(causes.program.iter().map(|its| Block::Paragraph(watching::program(its, causes))));
+    section.blocks.extend(causes.program.iter().map(|program| Block::Paragraph(watching::program(program, causes))));
     section.blocks.push(Block::Paragraph(watching::extent(causes)));
-    section.blocks.extend(causes.missing.iter().take(ROWS).map(|its| Block::Paragraph(watching::unseen(its))));
+    section.blocks.extend(causes.missing.iter().take(ROWS).map(|unseen| Block::Paragraph(watching::unseen(unseen))));
     section
 }
 
@@ -82,7 +82,7 @@ fn of_call(run: &Run, call: &CallCauses) -> Section {
         .with(Block::Table(columns.table(rows)))
         .with(Block::Legend(notes));
     section.blocks.extend((!call.wakers.is_empty()).then(|| Block::Table(wakers(call))));
-    if call.wakers.iter().any(|its| its.inherited > 0 || its.inverted > 0) {
+    if call.wakers.iter().any(|waker| waker.inherited > 0 || waker.inverted > 0) {
         section.blocks.push(Block::Legend(vec![
             Note::on("inherited", "inherited: a mutex lent the waker the higher priority of the thread."),
             Note::on("inverted", "inverted: the waker waited for a CPU at a lower priority, and none was lent."),
@@ -93,21 +93,21 @@ fn of_call(run: &Run, call: &CallCauses) -> Section {
 
 /// Who woke the threads, how late it was itself, and how long it worked before.
 fn wakers(call: &CallCauses) -> Table {
-    let p50 = |spread: Option<Spread>| Some(spread.filter(|its| its.count > 0)?.p50_ns);
+    let p50 = |spread: Option<Spread>| Some(spread.filter(|spread| spread.count > 0)?.p50_ns);
     Columns::new()
-        .left("woken by", Column::ALWAYS, |its: &Waker| match its.tid {
-            Some(tid) => format!("{} ({tid})", name(&its.name)),
-            None => name(&its.name),
+        .left("woken by", Column::ALWAYS, |waker: &Waker| match waker.tid {
+            Some(tid) => format!("{} ({tid})", name(&waker.name)),
+            None => name(&waker.name),
         })
-        .left("in", 40, |its| its.call.as_deref().map_or(units::ABSENT.to_owned(), name))
-        .count("n", Column::ALWAYS, |its| Some(its.count))
-        .ns("late itself p50", Column::ALWAYS, move |its| p50(its.own_delay))
-        .ns("its p99", 30, |its| its.own_delay?.p99_ns)
-        .ns("worked p50", Column::ALWAYS, move |its| p50(its.worked))
-        .count("inherited", Column::ALWAYS, |its| Some(its.inherited).filter(|count| *count > 0))
-        .only_if(call.wakers.iter().any(|its| its.inherited > 0))
-        .count("inverted", Column::ALWAYS, |its| Some(its.inverted).filter(|count| *count > 0))
-        .only_if(call.wakers.iter().any(|its| its.inverted > 0))
+        .left("in", 40, |waker| waker.call.as_deref().map_or(units::ABSENT.to_owned(), name))
+        .count("n", Column::ALWAYS, |waker| Some(waker.count))
+        .ns("late itself p50", Column::ALWAYS, move |waker| p50(waker.own_delay))
+        .ns("its p99", 30, |waker| waker.own_delay?.p99_ns)
+        .ns("worked p50", Column::ALWAYS, move |waker| p50(waker.worked))
+        .count("inherited", Column::ALWAYS, |waker| Some(waker.inherited).filter(|count| *count > 0))
+        .only_if(call.wakers.iter().any(|waker| waker.inherited > 0))
+        .count("inverted", Column::ALWAYS, |waker| Some(waker.inverted).filter(|count| *count > 0))
+        .only_if(call.wakers.iter().any(|waker| waker.inverted > 0))
         .plain(call.wakers.iter().take(ROWS))
 }
 

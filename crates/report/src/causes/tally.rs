@@ -52,8 +52,9 @@ pub(super) fn each(total_ns: u64, call: &CallCauses) -> f64 {
 
 /// A time as a share of the lateness of a call, 0 to 1.
 pub(super) fn share(total_ns: u64, call: &CallCauses) -> f64 {
-    let of = call.causes.iter().fold(0u64, |sum, one| sum.saturating_add(one.time.total_ns)).max(call.late.total_ns);
-    if of == 0 { 0.0 } else { total_ns as f64 / of as f64 }
+    let lateness =
+        call.causes.iter().fold(0u64, |sum, one| sum.saturating_add(one.time.total_ns)).max(call.late.total_ns);
+    if lateness == 0 { 0.0 } else { total_ns as f64 / lateness as f64 }
 }
 
 #[cfg(test)]

@@ -45,8 +45,8 @@ pub(crate) fn typical(run: &Run, asked_ns: i64) -> Option<Typical> {
         return None;
     }
     let asked_ns = u64::try_from(asked_ns).ok()?;
-    let its = causes.calls.iter().filter(|call| call.nominal_ns == Some(asked_ns));
-    let call = its.max_by_key(|call| call.late.count)?;
+    let calls = causes.calls.iter().filter(|call| call.nominal_ns == Some(asked_ns));
+    let call = calls.max_by_key(|call| call.late.count)?;
     let split = call.late.count as f64 >= SPLIT * call.blocked as f64;
     if !split || call.late.count < FEWEST {
         return None;
@@ -67,12 +67,12 @@ fn share(call: &CallCauses, cause: Cause, all: Vec<&CauseTime>, guest: bool) -> 
     for one in all {
         parts.entry(one.part).or_default().push(one);
     }
-    let count = |its: &[&CauseTime]| its.iter().fold(0u64, |sum, one| sum.saturating_add(one.time.count)) as f64;
-    parts.retain(|_, its| count(its) >= NEARLY_ALL * call.late.count as f64);
+    let count = |causes: &[&CauseTime]| causes.iter().fold(0u64, |sum, one| sum.saturating_add(one.time.count)) as f64;
+    parts.retain(|_, causes| count(causes) >= NEARLY_ALL * call.late.count as f64);
     // Several culprits have wake-ups of their own, or follow each other in one.
-    let each = |its: &Vec<&CauseTime>| {
-        let wake_ups = count(its).min(call.late.count as f64);
-        its.iter().map(|one| one.time.count as f64 * one.time.p50_ns as f64).sum::<f64>() / wake_ups
+    let each = |causes: &Vec<&CauseTime>| {
+        let wake_ups = count(causes).min(call.late.count as f64);
+        causes.iter().map(|one| one.time.count as f64 * one.time.p50_ns as f64).sum::<f64>() / wake_ups
     };
     let ns: f64 = parts.values().map(each).sum();
     let counted: Vec<&CauseTime> = parts.into_values().flatten().collect();
@@ -94,8 +94,8 @@ fn share(call: &CallCauses, cause: Cause, all: Vec<&CauseTime>, guest: bool) -> 
 
 /// How much the time of these causes varies from stretch to stretch; `None` without stretches.
 fn scattered(causes: &[&CauseTime]) -> Option<f64> {
-    let stretches = causes.iter().map(|one| one.stretches_ns.len()).max().filter(|&its| its >= STRETCHES)?;
-    let of = |at: usize| causes.iter().filter_map(|one| one.stretches_ns.get(at)).sum::<f64>();
-    let scatter = scatter(&(0..stretches).map(of).collect::<Vec<_>>());
+    let stretches = causes.iter().map(|one| one.stretches_ns.len()).max().filter(|&count| count >= STRETCHES)?;
+    let sum = |at: usize| causes.iter().filter_map(|one| one.stretches_ns.get(at)).sum::<f64>();
+    let scatter = scatter(&(0..stretches).map(sum).collect::<Vec<_>>());
     scatter.is_finite().then_some(scatter)
 }

@@ -42,7 +42,7 @@ pub(super) fn extent(causes: &Causes) -> String {
             let reasons: Vec<String> = causes
                 .unsplit
                 .iter()
-                .map(|its| format!("{} not: {}", units::count(its.count), sanitize(&its.why)))
+                .map(|unsplit| format!("{} not: {}", units::count(unsplit.count), sanitize(&unsplit.why)))
                 .collect();
             let why = if reasons.is_empty() { String::new() } else { format!(" ({})", listed(&reasons, REASONS)) };
             format!("{} of {} wake-ups are split{why}", units::count(split), units::count(all))
@@ -56,22 +56,23 @@ pub(super) fn extent(causes: &Causes) -> String {
     format!("{} {split}; {lost}.", effect(causes.effect))
 }
 
-fn effect(effect: Option<WatchEffect>) -> String {
-    let finite = |its: &WatchEffect| its.p50_ns.is_finite() && its.low_ns.is_finite() && its.high_ns.is_finite();
-    let Some(its) = effect.filter(finite) else { return "What watching adds was not measured.".to_owned() };
-    let pairs = units::count(its.pairs);
-    if its.low_ns <= 0.0 {
-        let most = spoken::fine(its.high_ns.max(0.0));
+fn effect(measured: Option<WatchEffect>) -> String {
+    let finite =
+        |effect: &WatchEffect| [effect.p50_ns, effect.low_ns, effect.high_ns].iter().all(|figure| figure.is_finite());
+    let Some(effect) = measured.filter(finite) else { return "What watching adds was not measured.".to_owned() };
+    let pairs = units::count(effect.pairs);
+    if effect.low_ns <= 0.0 {
+        let most = spoken::fine(effect.high_ns.max(0.0));
         return format!("Watching adds nothing that {pairs} pairs of batches show: at most {most} to p50.");
     }
-    let [by, low, high] = [its.p50_ns, its.low_ns, its.high_ns].map(spoken::fine);
+    let [by, low, high] = [effect.p50_ns, effect.low_ns, effect.high_ns].map(spoken::fine);
     format!("Watching adds {by} to p50 (95 %: {low} to {high}, {pairs} pairs of batches).")
 }
 
 /// `Not seen: softirqs, the kernel has no such event. Remedy: ...`.
-pub(super) fn unseen(its: &Unseen) -> String {
+pub(super) fn unseen(unseen: &Unseen) -> String {
     let text = |text: &str| sentence(&sanitize(text));
-    let remedy = its.remedy.as_deref().map(text).filter(|remedy| !remedy.is_empty());
+    let remedy = unseen.remedy.as_deref().map(text).filter(|remedy| !remedy.is_empty());
     let remedy = remedy.map_or(String::new(), |remedy| format!(" Remedy: {remedy}"));
-    format!("Not seen: {}{remedy}", text(&its.text()))
+    format!("Not seen: {}{remedy}", text(&unseen.text()))
 }

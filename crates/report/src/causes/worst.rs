@@ -69,21 +69,21 @@ fn parts(wake: &LateWake, guest: bool) -> Vec<Row> {
     let all = wake.parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.ns)).max(1);
     let (mut at, mut short) = (0u64, (0u64, 0u64));
     let mut rows = Vec::new();
-    for its in &wake.parts {
-        if its.ns as f64 >= LEAST * all as f64 && rows.len() < PARTS {
-            let why = Why { cause: its.cause, culprit: its.culprit.as_deref(), guest };
+    for taken in &wake.parts {
+        if taken.ns as f64 >= LEAST * all as f64 && rows.len() < PARTS {
+            let why = Why { cause: taken.cause, culprit: taken.culprit.as_deref(), guest };
             let cells = vec![
                 units::duration(at),
-                part(its.part).to_owned(),
+                part(taken.part).to_owned(),
                 why.label(),
-                units::duration(its.ns),
-                bar(at, its.ns, all),
+                units::duration(taken.ns),
+                bar(at, taken.ns, all),
             ];
             rows.push(Row::Cells(cells, Paint::Plain));
         } else {
-            short = (short.0 + 1, short.1.saturating_add(its.ns));
+            short = (short.0 + 1, short.1.saturating_add(taken.ns));
         }
-        at = at.saturating_add(its.ns);
+        at = at.saturating_add(taken.ns);
     }
     if short.0 > 0 {
         let name = units::many(short.0, "shorter part");

@@ -122,9 +122,10 @@ fn several_culprits_are_one_cause() {
     let ran = |who: &str, ns| cause(LatePart::RunQueue, Cause::OtherThread, Some(who), ns);
     let slack = cause(LatePart::TimerSet, Cause::TimerSlack, None, 25_000);
     let several = vec![slack.clone(), ran("cc1", 20_000), ran("ld", 10_000)];
-    let of = |its| answer(Causes { program: Some(redis()), ..causes(vec![call("redis-server", "poll", its)]) });
-    assert!(of(several).ends_with("30.0 µs of it passes while other threads run (cc1 most)."));
-    let one = of(vec![slack, ran("cc1", 20_000)]);
+    let answer_to =
+        |causes| answer(Causes { program: Some(redis()), ..self::causes(vec![call("redis-server", "poll", causes)]) });
+    assert!(answer_to(several).ends_with("30.0 µs of it passes while other threads run (cc1 most)."));
+    let one = answer_to(vec![slack, ran("cc1", 20_000)]);
     assert!(one.ends_with("25.0 µs of it is timer slack.") && !one.contains("cc1"), "{one}");
 }
 
@@ -206,21 +207,21 @@ fn a_thread_that_waits_for_work_is_kept_by_nobody() {
 #[test]
 fn few_split_wake_ups_are_said() {
     let slack = || vec![call("redis-server", "poll", vec![cause(LatePart::TimerSet, Cause::TimerSlack, None, 50_000)])];
-    let of = |split| answer(Causes { program: Some(redis()), split, ..causes(slack()) });
-    assert!(of(400).ends_with("Only 400 of 1000 wake-ups could be split."));
-    assert!(!of(990).contains("Only"));
+    let answer_to = |split| answer(Causes { program: Some(redis()), split, ..causes(slack()) });
+    assert!(answer_to(400).ends_with("Only 400 of 1000 wake-ups could be split."));
+    assert!(!answer_to(990).contains("Only"));
 }
 
 #[test]
 fn the_run_delay_alone_names_no_cause() {
     let only = |program| Causes { source: CauseSource::RunDelay, ..watched(program) };
-    let of = |delay| answer(only(Program { run_delay_ns: delay, ..redis() }));
+    let answer_to = |delay| answer(only(Program { run_delay_ns: delay, ..redis() }));
     assert_eq!(
-        of(Some(40_000_000)),
+        answer_to(Some(40_000_000)),
         "redis-server waits for a CPU for 40.0 ms in 10.0 s (0.4 %). Other causes were not watched."
     );
-    assert_eq!(of(Some(0)), "redis-server never waits for a CPU in 10.0 s. Other causes were not watched.");
-    assert_eq!(of(None), "How long redis-server waits for a CPU is not known.");
+    assert_eq!(answer_to(Some(0)), "redis-server never waits for a CPU in 10.0 s. Other causes were not watched.");
+    assert_eq!(answer_to(None), "How long redis-server waits for a CPU is not known.");
     let unknown = Causes { watched_ns: 0, ..only(redis()) };
     assert_eq!(answer(unknown), "redis-server waits for a CPU for 40.0 ms. Other causes were not watched.");
     let mut run = program_run();
@@ -237,17 +238,17 @@ fn the_run_delay_alone_names_no_cause() {
 
 #[test]
 fn what_watching_adds_is_claimed_from_its_interval() {
-    let of = |effect| {
+    let shown_with = |effect| {
         let mut run = own_run();
         run.causes.as_mut().unwrap().effect = effect;
         said(&run)
     };
     let measured = WatchEffect { p50_ns: 1_800.0, low_ns: 1_200.0, high_ns: 2_300.0, pairs: 40 };
-    assert!(of(Some(measured)).contains("Watching adds 1.80 µs to p50 (95 %: 1.20 µs to 2.30 µs, 40 pairs"));
-    let none = of(Some(WatchEffect { low_ns: -200.0, ..measured }));
+    assert!(shown_with(Some(measured)).contains("Watching adds 1.80 µs to p50 (95 %: 1.20 µs to 2.30 µs, 40 pairs"));
+    let none = shown_with(Some(WatchEffect { low_ns: -200.0, ..measured }));
     assert!(none.contains("Watching adds nothing that 40 pairs of batches show: at most 2.30 µs"), "{none}");
     assert!(!none.contains("adds 1.80"), "{none}");
-    assert!(of(None).contains("What watching adds was not measured."));
+    assert!(shown_with(None).contains("What watching adds was not measured."));
 }
 
 #[test]
@@ -312,8 +313,11 @@ fn causes_are_rows_and_metrics() {
 }
 
 fn albums(run: &Run) -> Vec<Album> {
-    let blocks =
-        Document::illustrated(run).chapters.into_iter().flat_map(|chapter| chapter.sections).flat_map(|its| its.blocks);
+    let blocks = Document::illustrated(run)
+        .chapters
+        .into_iter()
+        .flat_map(|chapter| chapter.sections)
+        .flat_map(|section| section.blocks);
     blocks.filter_map(|block| if let Block::Album(album) = block { Some(album) } else { None }).collect()
 }
 
@@ -323,8 +327,8 @@ fn bars_add_up_to_the_lateness() {
     let bars = &albums[0].pictures[0].1;
     let names: Vec<&str> = bars.y.ticks.iter().map(|(_, name)| name.as_str()).collect();
     assert_eq!(names, ["redis-server, epoll_wait", "bio_lazy_free, futex"]);
-    let of = |row: f64| bars.lines.iter().flat_map(|line| &line.points).filter(move |point| point.y == row);
-    let spans: Vec<(f64, f64)> = of(0.0).filter_map(|point| point.span).collect();
+    let points = |row: f64| bars.lines.iter().flat_map(|line| &line.points).filter(move |point| point.y == row);
+    let spans: Vec<(f64, f64)> = points(0.0).filter_map(|point| point.span).collect();
     assert_eq!((spans[0].0, spans.last().unwrap().1, spans.len()), (0.0, 31_000.0, 4));
     assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0), "{spans:?}");
     assert_eq!(bars.lines[0].label, "another thread ran", "the most time first");
@@ -378,14 +382,14 @@ fn hostile_names_are_obeyed_by_nothing() {
     for call in &mut causes.calls {
         call.thread = evil.into();
         call.call = evil.into();
-        call.causes.iter_mut().for_each(|its| its.culprit = Some(evil.into()));
-        call.wakers.iter_mut().for_each(|its| its.name = evil.into());
+        call.causes.iter_mut().for_each(|cause| cause.culprit = Some(evil.into()));
+        call.wakers.iter_mut().for_each(|waker| waker.name = evil.into());
     }
     for wake in &mut causes.worst {
         wake.thread = evil.into();
-        wake.parts.iter_mut().for_each(|its| its.culprit = Some(evil.into()));
-        wake.chain.iter_mut().for_each(|its| its.name = evil.into());
-        wake.timeline.iter_mut().for_each(|its| its.name = evil.into());
+        wake.parts.iter_mut().for_each(|part| part.culprit = Some(evil.into()));
+        wake.chain.iter_mut().for_each(|link| link.name = evil.into());
+        wake.timeline.iter_mut().for_each(|stretch| stretch.name = evil.into());
     }
     let text = shown(&run, &Style::default());
     assert!(!text.contains('\u{1b}'), "{text}");

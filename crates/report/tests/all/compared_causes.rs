@@ -130,12 +130,12 @@ fn equal_machines_seldom_differ() {
 
 #[test]
 fn several_runs_count_by_what_lies_between_them() {
-    let of = |numbers: [i64; 3], ns: [u64; 3]| -> Vec<Run> {
+    let runs = |numbers: [i64; 3], ns: [u64; 3]| -> Vec<Run> {
         numbers.iter().zip(ns).map(|(number, ns)| run_with(*number, Some(epoll(&[("cc1", ns)])))).collect()
     };
-    let apart = sides(&of([0, 1, 2], [4_000, 30_000, 9_000]), &of([10, 11, 12], [8_000, 40_000, 12_000]));
+    let apart = sides(&runs([0, 1, 2], [4_000, 30_000, 9_000]), &runs([10, 11, 12], [8_000, 40_000, 12_000]));
     assert_eq!(verdicts(&apart)[1].1, Verdict::NoDifference, "runs differ by more");
-    let alike = sides(&of([0, 2, 4], [4_000, 4_010, 3_990]), &of([1, 3, 5], [12_000, 12_020, 11_990]));
+    let alike = sides(&runs([0, 2, 4], [4_000, 4_010, 3_990]), &runs([1, 3, 5], [12_000, 12_020, 11_990]));
     assert_eq!(verdicts(&alike)[1].1, Verdict::Worse);
 }
 
@@ -161,12 +161,12 @@ fn what_one_side_did_not_record_is_no_zero() {
 #[test]
 fn hostile_names_of_a_comparison_are_obeyed_by_nothing() {
     let evil = "\u{1b}[2J<b>@me";
-    let of = |ns| {
+    let taking = |ns| {
         let mut causes = epoll(&[(evil, ns)]);
         causes.calls[0].thread = evil.into();
         Some(causes)
     };
-    let comparison = unjudged(one(of(4_000), of(40_000)));
+    let comparison = unjudged(one(taking(4_000), taking(40_000)));
     assert!(!written(&Text(Style::default()), &comparison).contains('\u{1b}'));
     assert!(!written(&Html, &comparison).contains("<b>"));
     let markdown = written(&Markdown, &comparison);

@@ -80,7 +80,7 @@ fn without_evidence_the_sentence_is_that_of_the_comparison() {
     said(with(|causes| causes.calls[0].nominal_ns = Some(1_000_000)));
     said(with(|causes| causes.program = Some(redis())));
     said(with(|causes| causes.source = CauseSource::RunDelay));
-    said(with(|causes| causes.calls[0].causes.iter_mut().for_each(|its| its.stretches_ns.truncate(4))));
+    said(with(|causes| causes.calls[0].causes.iter_mut().for_each(|cause| cause.stretches_ns.truncate(4))));
     // Few rounds: neither the causes nor the comparison are shown.
     let mut few = checkup(24_000);
     few.series.iter_mut().for_each(|series| series.rounds.truncate(4));

@@ -5,7 +5,7 @@ use crate::event::Thread;
 
 #[test]
 fn a_cpu_that_is_left_for_idle_and_never_by_it_is_found() {
-    let mut follower = Follower::new(&Target::default(), Clocks::of([0; 4]), None);
+    let mut follower = Follower::new(&Target::default(), Clocks::ahead_by([0; 4]), None);
     let thread = |tid| Thread { tid, prio: 120, name: Name::default() };
     let mut switch = |time_ns, cpu, from, to| {
         let kind = Kind::Switch { prev: thread(from), prev_state: 1, next: thread(to) };
@@ -25,7 +25,7 @@ fn a_cpu_that_is_left_for_idle_and_never_by_it_is_found() {
 
 #[test]
 fn a_waker_that_ran_before_the_wait_counts_from_its_beginning() {
-    let mut follower = Follower::new(&Target::default(), Clocks::of([0; 4]), None);
+    let mut follower = Follower::new(&Target::default(), Clocks::ahead_by([0; 4]), None);
     let thread = |tid| Thread { tid, prio: 120, name: Name::default() };
     let mut switch = |time_ns, from, to| {
         let kind = Kind::Switch { prev: thread(from), prev_state: 0, next: thread(to) };
@@ -48,7 +48,7 @@ fn a_waker_that_ran_before_the_wait_counts_from_its_beginning() {
 #[test]
 fn calls_before_the_program_is_executed_are_not_its_own() {
     let target = Target { tids: vec![7], with_children: false };
-    let mut follower = Follower::new(&target, Clocks::of([0; 4]), None);
+    let mut follower = Follower::new(&target, Clocks::ahead_by([0; 4]), None);
     follower.executes(7);
     let number = |name| punctual_linux::syscall_name::number_of(name).unwrap();
     let [execve, read] = [number("execve"), number("read")];
@@ -74,7 +74,7 @@ fn calls_before_the_program_is_executed_are_not_its_own() {
 
 #[test]
 fn a_thread_is_known_by_its_latest_name() {
-    let mut follower = Follower::new(&Target::default(), Clocks::of([0; 4]), None);
+    let mut follower = Follower::new(&Target::default(), Clocks::ahead_by([0; 4]), None);
     let name = |text: &str| Name::new(text.as_bytes());
     let thread = |tid| Thread { tid, prio: 120, name: name("before") };
     let kinds = [

@@ -70,7 +70,7 @@ impl Machine {
 
     fn split(&self) -> Result<Split, Uncut> {
         let target = Target { tids: vec![OWN], with_children: false };
-        let mut follower = Follower::new(&target, Clocks::of([0; 4]), Some(1));
+        let mut follower = Follower::new(&target, Clocks::ahead_by([0; 4]), Some(1));
         let used_up: &[_] = if self.used_up { &[(0, u64::MAX)] } else { &[] };
         let limited: &[i32] = if self.limited { &[OWN, GROUP] } else { &[] };
         follower.know(Limits::made(limited, used_up), self.polls);

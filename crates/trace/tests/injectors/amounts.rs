@@ -138,7 +138,7 @@ fn a_killed_watcher_leaves_nothing() {
     let open = || {
         let descriptors = std::fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
         descriptors
-            .filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|it| it.to_string_lossy().contains("perf_event")))
+            .filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|file| file.to_string_lossy().contains("perf_event")))
             .count()
     };
     // One of each tracepoint, or one on each CPU.

@@ -183,10 +183,11 @@ impl Injector {
     fn is_it(&self, part: &WakePart) -> bool {
         // A thread's policy stands in parentheses.
         let culprit = part.culprit.as_deref();
-        let named = |name: &str| culprit.is_some_and(|it| it == name || it.starts_with(&format!("{name} (")));
+        let named =
+            |name: &str| culprit.is_some_and(|culprit| culprit == name || culprit.starts_with(&format!("{name} (")));
         part.cause == self.cause
             && self.culprit.is_none_or(named)
-            && self.part.is_none_or(|its| its == part.part || lab::slower() > 1)
+            && self.part.is_none_or(|wanted| wanted == part.part || lab::slower() > 1)
     }
 
     fn largest_other(&self, wake: &LateWake) -> u64 {

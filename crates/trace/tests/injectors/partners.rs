@@ -138,8 +138,8 @@ fn names_the_chain(wanted: usize, name: &str, call: &str, waker: fn() -> Waker) 
     place::away_from(cpu);
     undisturbed(|_| {
         let seen = play(&Stage::on(cpu), wanted, [waker(), waker(), waker()]);
-        let of = |wakes: Vec<LateWake>| wakes.into_iter().filter(|wake| wake.call == call).collect::<Vec<_>>();
-        let (quiet, mut late) = (of(seen.quiet), of(seen.late));
+        let from_call = |wakes: Vec<LateWake>| wakes.into_iter().filter(|wake| wake.call == call).collect::<Vec<_>>();
+        let (quiet, mut late) = (from_call(seen.quiet), from_call(seen.late));
         // The first may have begun before they were slow.
         late.drain(..late.len().min(2));
         let right = late.iter().filter(|wake| is_right(&wake.chain)).count();

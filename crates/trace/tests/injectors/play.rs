@@ -143,7 +143,7 @@ impl Stage {
             let waits = || self.waits.load(Ordering::Relaxed) + if late.is_finished() { usize::MAX / 2 } else { 0 };
             // It has prepared itself.
             punctual_testing::until("the victim waits", || waits() > 0);
-            let mut watcher = Watcher::of(&[&[tid], &crew[..]].concat());
+            let mut watcher = Watcher::on(&[&[tid], &crew[..]].concat());
             watcher.watch(wanted, waits);
             self.enter();
             watcher.watch(wanted * 3 / 2, || self.hits.load(Ordering::Relaxed));
@@ -194,7 +194,7 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     /// As own waits are watched; the ring of the victim's CPU is large, because this thread keeps away from it.
-    pub(crate) fn of(tids: &[i32]) -> Self {
+    pub(crate) fn on(tids: &[i32]) -> Self {
         let mut watch =
             Watch::open(&Target { tids: tids.to_vec(), with_children: false }, Level::Causes, Room::Small).unwrap();
         watch.keep(usize::MAX);

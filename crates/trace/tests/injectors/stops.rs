@@ -26,7 +26,7 @@ fn stopped(stage: &Stage, wanted: usize) -> Option<Seen> {
     .unwrap();
     let pid = Pid::from_raw(victim.id()).unwrap();
     // It waits for 2 ms each.
-    let mut watcher = Watcher::of(&[victim.id()]);
+    let mut watcher = Watcher::on(&[victim.id()]);
     watcher.watch(wanted, || (now() / 2_300_000) as usize);
     std::thread::scope(|scope| {
         scope.spawn(|| {

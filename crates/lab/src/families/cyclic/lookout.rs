@@ -121,8 +121,8 @@ impl Lookout {
         let now: Vec<Vec<u64>> = gauges.iter().map(|gauge| gauge.spread()).collect();
         let before = std::mem::replace(&mut self.counted, now);
         let buckets = self.counted.first().map_or(0, Vec::len);
-        let of = |all: &[Vec<u64>], bucket: usize| all.iter().map(|counts| counts[bucket]).sum::<u64>();
-        let more: Vec<u64> = (0..buckets).map(|bucket| of(&self.counted, bucket) - of(&before, bucket)).collect();
+        let sum = |all: &[Vec<u64>], bucket: usize| all.iter().map(|counts| counts[bucket]).sum::<u64>();
+        let more: Vec<u64> = (0..buckets).map(|bucket| sum(&self.counted, bucket) - sum(&before, bucket)).collect();
         let half = more.iter().sum::<u64>().div_ceil(2);
         let mut passed = 0;
         let middle = more.iter().position(|count| {

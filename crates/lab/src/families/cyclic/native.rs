@@ -111,8 +111,8 @@ impl Shown {
 /// The series of each CPU.
 fn series(plan: &Plan, stretches: &[Stretches], label: &str) -> Vec<Series> {
     let parameters = Parameters { interval_ns: plan.interval_ns, load: plan.load() };
-    let of = |(cpu, one): (usize, &Stretches)| one.series(format!("cpu{cpu}"), parameters.clone(), label);
-    plan.cpus.iter().zip(stretches).filter_map(of).collect()
+    let series = |(cpu, one): (usize, &Stretches)| one.series(format!("cpu{cpu}"), parameters.clone(), label);
+    plan.cpus.iter().zip(stretches).filter_map(series).collect()
 }
 
 fn perform(

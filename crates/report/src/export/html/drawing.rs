@@ -56,7 +56,7 @@ pub(super) struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     /// The frame that the picture needs.
-    pub(super) fn of(picture: &'a Picture) -> Self {
+    pub(super) fn around(picture: &'a Picture) -> Self {
         let is_named = picture.lines.iter().any(|line| matches!(line.form, Form::Spans | Form::Bars));
         let left = if is_named { BESIDE + widest(&picture.y, LEFT.1) } else { 0 }.max(LEFT.0);
         let rows = ROW * picture.y.ticks.len() as i32;

@@ -20,7 +20,7 @@ pub(super) fn figure(picture: &Picture, id: &str) -> Markup {
     html! {
         figure class="picture" id=(id) {
             figcaption { strong { (picture.title) } " " span class="faint" { (picture.about) } }
-            (drawing(picture, &Frame::of(picture), &html! {}, id))
+            (drawing(picture, &Frame::around(picture), &html! {}, id))
             @if picture.lines.len() > 1 { (legend(picture)) }
             @if !picture.table.rows.is_empty() { details { summary { "Figures" } (table(&picture.table)) } }
         }

@@ -97,9 +97,9 @@ pub(super) struct Delta {
 
 impl Delta {
     pub(super) fn between(before: &Counted, after: &Counted) -> Self {
-        let less = |of: fn(&Counted) -> u64| of(after).saturating_sub(of(before)).min(MOST);
-        let times = |of: fn(&Counted) -> &Vec<u64>, extremes: fn(&Counted) -> Option<(u64, u64)>| {
-            Times::between(of(before), of(after), [extremes(before), extremes(after)])
+        let less = |field: fn(&Counted) -> u64| field(after).saturating_sub(field(before)).min(MOST);
+        let times = |field: fn(&Counted) -> &Vec<u64>, extremes: fn(&Counted) -> Option<(u64, u64)>| {
+            Times::between(field(before), field(after), [extremes(before), extremes(after)])
         };
         Self {
             calls: less(|counts| counts.calls),
