@@ -19,20 +19,10 @@ fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let rows = sorted(series);
     let Some(first) = rows.first() else { return Vec::new() };
     let Parameters { within_ns, to, .. } = first.parameters;
-    let table = Columns::new()
-        .left("method", ALWAYS, |s: &Swept<'_>| s.subject.clone())
-        .left("conditions", 60, |s| s.conditions.clone())
-        .right("highest rate held", ALWAYS, |s| units::rate(held(s)))
-        .known("not held", 70, |s| s.metrics.rate_not_held, units::rate)
-        .ns("late p50", 50, |s| s.summary.p50)
-        .ns("p99", 80, |s| s.summary.p99)
-        .share("CPU", 90, |s| s.cpu_share)
-        .left("why not higher", 40, |s| s.metrics.why_not_higher.clone().unwrap_or_else(|| units::ABSENT.to_owned()))
-        .plain(&rows);
     let legend =
         format!("Held: reached within 1 %, 99th percentile of lateness at most {}.", spoken::exact(*within_ns));
     let mut section = Section::new(format!("highest rate held, {}", to.as_deref().unwrap_or_default()))
-        .with(Block::Table(table))
+        .with(Block::Table(table(&rows, true)))
         .with(Block::Legend(vec![Note::always(legend)]));
     section.blocks.extend(words(&rows).map(Block::Paragraph));
     vec![section]
@@ -46,15 +36,21 @@ fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
 
 fn screen(rows: &[Swept<'_>]) -> Table {
     let ends = [rows.first(), rows.last()].into_iter().flatten().map(|s| s.subject.clone()).collect();
-    let table = Columns::new()
+    table(rows, false).ranked("highest rate held", ends)
+}
+
+fn table(rows: &[Swept<'_>], full: bool) -> Table {
+    let why = |s: &Swept<'_>| s.metrics.why_not_higher.clone().unwrap_or_else(|| units::ABSENT.to_owned());
+    Columns::new()
         .left("method", ALWAYS, |s: &Swept<'_>| s.subject.clone())
         .left("conditions", 60, |s| s.conditions.clone())
         .right("highest rate held", ALWAYS, |s| units::rate(held(s)))
         .known("not held", 70, |s| s.metrics.rate_not_held, units::rate)
+        .when(full, |columns| columns.ns("late p50", 50, |s| s.summary.p50))
         .ns("p99", 80, |s| s.summary.p99)
         .share("CPU", 90, |s| s.cpu_share)
-        .plain(rows);
-    table.ranked("highest rate held", ends)
+        .when(full, |columns| columns.left("why not higher", 40, why))
+        .plain(rows)
 }
 
 /// The highest rate first.
