@@ -40,7 +40,7 @@ pub(crate) struct CompareArgs {
     /// Report limits that cannot be judged, but do not fail for them
     #[arg(long, requires = "fail_if")]
     pub(crate) allow_unjudged: bool,
-    /// Compare series measured under different conditions, to see what the conditions change
+    /// Compare series measured under different conditions, or with another parameter such as the interval, to see what that changes
     #[arg(long)]
     pub(crate) across_conditions: bool,
     /// Write an HTML page with charts (-: to stdout, instead of the tables)

@@ -22,3 +22,10 @@ metrics! {
         rested: u64 => sum,
     }
 }
+
+/// Whether a thread of this name made the series of this subject: `cyclic/0` that of `cpu0`.
+#[must_use]
+pub fn is_of(thread: &str, subject: &str) -> bool {
+    let number = thread.strip_prefix("cyclic/");
+    number.is_some() && number == subject.strip_prefix("cpu")
+}

@@ -7,11 +7,12 @@
 use crate::compare::side::{Blamed, Call, Key, Lost, Recorded};
 use std::collections::BTreeSet;
 
-use punctual_record::{Cause, LatePart};
+use punctual_record::experiment::cyclic::is_of;
+use punctual_record::{Cause, Experiment, LatePart};
 use serde::Serialize;
 
 use crate::compare::outcome::{Range, Verdict};
-use crate::compare::side::Side;
+use crate::compare::side::{Side, Unmatched};
 use crate::evidence::difference::{self, RunPair, corrected};
 use crate::evidence::{Draft, LEVEL, Reading, Shift, variance};
 
@@ -61,8 +62,13 @@ pub struct CauseComparison {
     pub by_ns: Option<Range>,
 }
 
-/// The causes of both sides; `None` where neither has any.
-pub(super) fn compared(old: &Side, new: &Side, pairs: Option<&[(usize, usize)]>) -> Option<CausesCompared> {
+/// The causes of both sides; `None` where neither has any. `unmatched`: of series that are not compared, the causes are not either.
+pub(super) fn compared(
+    old: &Side,
+    new: &Side,
+    pairs: Option<&[(usize, usize)]>,
+    unmatched: &[Unmatched],
+) -> Option<CausesCompared> {
     let not_compared = match (old.causes.is_empty(), new.causes.is_empty()) {
         (true, true) => return None,
         (true, false) => Some("Causes are not recorded in the old runs."),
@@ -77,7 +83,9 @@ pub(super) fn compared(old: &Side, new: &Side, pairs: Option<&[(usize, usize)]>)
     }
     let [in_old, in_new] =
         [old, new].map(|side| side.causes.iter().flat_map(|recorded| recorded.calls.keys()).collect::<BTreeSet<_>>());
-    let both: Vec<&Call> = in_old.intersection(&in_new).copied().collect();
+    let cyclic = || unmatched.iter().filter(|series| series.experiment == Experiment::CYCLIC);
+    let is_apart = |call: &&Call| cyclic().any(|series| is_of(&call.thread, &series.subject));
+    let (apart, both): (Vec<&Call>, Vec<&Call>) = in_old.intersection(&in_new).copied().partition(is_apart);
     let one = in_old.symmetric_difference(&in_new).count();
     let rows: Vec<Row<'_>> = both.iter().flat_map(|call| rows(Pair { old, new, pairs, call })).collect();
     let drafts: Vec<Option<Draft>> =
@@ -87,13 +95,16 @@ pub(super) fn compared(old: &Side, new: &Side, pairs: Option<&[(usize, usize)]>)
     let significant = shifts.iter().zip(&corrected.significant);
     let causes =
         rows.iter().zip(significant).map(|(row, (shift, shown))| row.compared(shift.as_ref(), *shown)).collect();
-    let said = match one {
-        0 => None,
-        1 => Some("1 call is recorded on one side only.".to_owned()),
-        n => Some(format!("{n} calls are recorded on one side only.")),
+    let mut not_compared: Vec<String> = match one {
+        0 => Vec::new(),
+        1 => vec!["1 call is recorded on one side only.".to_owned()],
+        n => vec![format!("{n} calls are recorded on one side only.")],
     };
+    if !apart.is_empty() {
+        not_compared.push("Causes of wake-ups that are not comparable are not compared.".to_owned());
+    }
     let guest = old.hosts().chain(new.hosts()).all(|host| host.hypervisor.is_some());
-    Some(CausesCompared { not_compared: said.into_iter().collect(), compared: corrected.tested, causes, guest })
+    Some(CausesCompared { not_compared, compared: corrected.tested, causes, guest })
 }
 
 /// What no run of a side could see, and what some could not.

@@ -142,7 +142,7 @@ pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
         old: names(old),
         new: names(new),
         in_turns: pairs.is_some(),
-        causes: causes::compared(old, new, pairs.as_deref()),
+        causes: causes::compared(old, new, pairs.as_deref(), &matched.unmatched),
         compared,
         names: Names::from_series(&series),
         series,

@@ -232,18 +232,20 @@ pub enum WhyUnmatched {
     OnlyNew,
     /// The two command lines asked for other conditions: the phrases of the old and the new ones.
     AskedOtherwise(Vec<(String, String)>),
+    /// They asked for other parameters, as another interval: the old and the new ones, and conditions that differ too.
+    OtherParameters(Vec<(String, String)>),
 }
 
 impl fmt::Display for WhyUnmatched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OnlyOld => f.write_str("only in the old runs"),
-            Self::OnlyNew => f.write_str("only in the new runs"),
-            Self::AskedOtherwise(phrases) => {
-                let phrases: Vec<String> = phrases.iter().map(|(old, new)| format!("{old} -> {new}")).collect();
-                write!(f, "other conditions were asked for: {}", phrases.join(", "))
-            }
-        }
+        let (what, phrases) = match self {
+            Self::OnlyOld => return f.write_str("only in the old runs"),
+            Self::OnlyNew => return f.write_str("only in the new runs"),
+            Self::AskedOtherwise(phrases) => ("conditions", phrases),
+            Self::OtherParameters(phrases) => ("parameters", phrases),
+        };
+        let phrases: Vec<String> = phrases.iter().map(|(old, new)| format!("{old} -> {new}")).collect();
+        write!(f, "other {what} were asked for: {}", phrases.join(", "))
     }
 }
 
@@ -269,7 +271,7 @@ pub(super) struct Matched<'a> {
 type Left<'a> = (&'a Identity, &'a Measured);
 
 /// Matches the series of both sides. A setting that both sides asked for alike, or not at all, may hold otherwise: the machine has
-/// changed. `across_conditions`: what was asked may differ too.
+/// changed. `across_conditions`: what was asked may differ too, also a parameter, where each side has one series of the subject left.
 pub(super) fn matched<'a>(old: &'a Side, new: &'a Side, across_conditions: bool) -> Matched<'a> {
     let mut pairs: Vec<_> = old
         .series
@@ -280,28 +282,64 @@ pub(super) fn matched<'a>(old: &'a Side, new: &'a Side, across_conditions: bool)
     for (identity, measured) in new.series.iter().filter(|(identity, _)| !old.series.contains_key(identity)) {
         left_new.entry(thing(identity)).or_default().push((identity, measured));
     }
-    let mut unmatched = Vec::new();
+    let (mut unmatched, mut left_old) = (Vec::new(), Vec::new());
     for (identity, measured) in old.series.iter().filter(|(identity, _)| !new.series.contains_key(identity)) {
         let others = left_new.get_mut(&thing(identity)).filter(|others| !others.is_empty());
         let Some(others) = others else {
-            unmatched.push(only(identity, measured, WhyUnmatched::OnlyOld));
+            left_old.push((identity, measured));
             continue;
         };
         // Of several candidates, one of the same request; then the one with the same label; otherwise the first.
         let asked_alike = others.iter().position(|(_, other)| asked_otherwise(measured, other).is_empty());
         let same_label = || others.iter().position(|(_, other)| other.label == measured.label);
         let (_, partner) = others.remove(asked_alike.or_else(same_label).unwrap_or(0));
-        let asked = asked_otherwise(measured, partner);
+        let asked = phrases(asked_otherwise(measured, partner));
         if across_conditions || asked.is_empty() {
             pairs.push(Pair { identity, old: measured, new: partner, changed: changed(measured, partner) });
         } else {
-            let phrases = asked.into_iter().map(|(_, old, new)| (phrase(old), phrase(new))).collect();
-            unmatched.push(only(identity, measured, WhyUnmatched::AskedOtherwise(phrases)));
+            unmatched.push(only(identity, measured, WhyUnmatched::AskedOtherwise(asked)));
         }
     }
-    let rest = left_new.into_values().flatten();
-    unmatched.extend(rest.map(|(identity, measured)| only(identity, measured, WhyUnmatched::OnlyNew)));
+    let mut left_new: Vec<Left<'a>> = left_new.into_values().flatten().collect();
+    for &(identity, measured) in &left_old {
+        let Some((_, partner)) = take_its_like(identity, &left_old, &mut left_new) else {
+            unmatched.push(only(identity, measured, WhyUnmatched::OnlyOld));
+            continue;
+        };
+        let mut other = other_parameters(measured, partner);
+        if across_conditions {
+            other.extend(changed(measured, partner));
+            pairs.push(Pair { identity, old: measured, new: partner, changed: other });
+        } else {
+            let mut told: Vec<_> = other.into_iter().map(|change| (change.old, change.new)).collect();
+            told.extend(phrases(asked_otherwise(measured, partner)));
+            unmatched.push(only(identity, measured, WhyUnmatched::OtherParameters(told)));
+        }
+    }
+    unmatched.extend(left_new.into_iter().map(|(identity, measured)| only(identity, measured, WhyUnmatched::OnlyNew)));
     Matched { pairs, unmatched }
+}
+
+/// The new series that is as this old one but for its parameters. Of several on a side, nothing says which it would be: then there is none.
+fn take_its_like<'a>(old: &Identity, left_old: &[Left<'a>], left_new: &mut Vec<Left<'a>>) -> Option<Left<'a>> {
+    let is_like = |(other, _): &&Left<'a>| {
+        (&other.experiment, &other.subject, other.quantity) == (&old.experiment, &old.subject, old.quantity)
+    };
+    let alone = [left_old, left_new.as_slice()].iter().all(|left| left.iter().filter(is_like).count() == 1);
+    let place = left_new.iter().position(|left| is_like(&left)).filter(|_| alone)?;
+    Some(left_new.remove(place))
+}
+
+/// The parameters that were asked for otherwise, as a person says them.
+fn other_parameters(old: &Measured, new: &Measured) -> Vec<Change> {
+    let names: BTreeSet<&String> = old.parameters.keys().chain(new.parameters.keys()).collect();
+    let differs = |name: &&String| old.parameters.get(*name) != new.parameters.get(*name);
+    let told = |side: &Measured, name: &str| {
+        let value = side.parameters.get(name);
+        value.map_or_else(|| format!("no {}", name.replace('_', " ")), |value| naming::spoken_parameter(name, value))
+    };
+    let change = |name: &String| Change { what: name.clone(), old: told(old, name), new: told(new, name) };
+    names.into_iter().filter(differs).map(change).collect()
 }
 
 /// The identity without conditions.
@@ -334,6 +372,10 @@ fn held_otherwise<'a>(old: &'a Measured, new: &'a Measured) -> Vec<Settings<'a>>
 fn asked_otherwise<'a>(old: &'a Measured, new: &'a Measured) -> Vec<Settings<'a>> {
     let asked = |setting: Option<&'a Setting>| setting.and_then(|setting| setting.asked.as_ref());
     held_otherwise(old, new).into_iter().filter(|&(_, old, new)| asked(old) != asked(new)).collect()
+}
+
+fn phrases(settings: Vec<Settings<'_>>) -> Vec<(String, String)> {
+    settings.into_iter().map(|(_, old, new)| (phrase(old), phrase(new))).collect()
 }
 
 fn phrase(setting: Option<&Setting>) -> String {

@@ -234,9 +234,9 @@ fn phrase(level: Level, finding: &Finding, comparison: &Comparison) -> Phrase {
     };
     let remedy = match &finding.what {
         What::Blind(_, Some(runs)) => Some(format!("take about {runs} interleaved runs a side, or a wider limit.")),
-        What::Unmatched(Unmatched { why: WhyUnmatched::AskedOtherwise(_), .. }) => {
-            Some("compare series of other requests with --across-conditions.".to_owned())
-        }
+        What::Unmatched(Unmatched {
+            why: WhyUnmatched::AskedOtherwise(_) | WhyUnmatched::OtherParameters(_), ..
+        }) => Some("compare series of other requests with --across-conditions.".to_owned()),
         What::Blind(_, None) => Some("widen the limit: the noise of a thousand runs a side exceeds it.".to_owned()),
         _ => None,
     };

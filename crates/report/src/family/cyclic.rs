@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use punctual_record::experiment::cyclic::{Metrics, Parameters};
+use punctual_record::experiment::cyclic::{Metrics, Parameters, is_of};
 use punctual_record::{CallCauses, ConditionSet, Distribution, Experiment, LateWake, Run, Series};
 
 use crate::causes;
@@ -110,12 +110,7 @@ fn composed(run: &Run, thread: &Cyclic<'_>) -> Option<String> {
 /// The causes of the waits of a thread.
 fn causes_of<'r>(run: &'r Run, thread: &Cyclic<'_>) -> Option<&'r CallCauses> {
     let calls = &run.causes.as_ref()?.calls;
-    calls.iter().find(|call| is_of(&call.thread, thread)).filter(|call| call.late.count > 0)
-}
-
-/// Whether a thread of this name made the series.
-fn is_of(name: &str, thread: &Cyclic<'_>) -> bool {
-    name.strip_prefix("cyclic/").is_some_and(|number| thread.subject.strip_prefix("cpu") == Some(number))
+    calls.iter().find(|call| is_of(&call.thread, &thread.subject)).filter(|call| call.late.count > 0)
 }
 
 /// The events and the clock of the thread agree on a wake-up to this: the way from the kernel to the reading of the clock.
@@ -125,7 +120,8 @@ const AGREE_NS: i64 = 20_000;
 fn of_the_latest(run: &Run, thread: &Cyclic<'_>) -> Option<(String, u64)> {
     let max = thread.summary.max?;
     let agrees = |wake: &&LateWake| {
-        is_of(&wake.thread, thread) && (max - i64::try_from(wake.late_ns).unwrap_or(i64::MAX)).abs() <= AGREE_NS
+        is_of(&wake.thread, &thread.subject)
+            && (max - i64::try_from(wake.late_ns).unwrap_or(i64::MAX)).abs() <= AGREE_NS
     };
     let wake = run.causes.as_ref()?.worst.iter().find(agrees)?;
     let mut lost: BTreeMap<String, u64> = BTreeMap::new();

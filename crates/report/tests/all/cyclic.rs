@@ -1,10 +1,14 @@
 //! Threads that wake up at regular intervals: what the headings, the drawing and the sentences say, and where they must not.
 
 use punctual_record::experiment::cyclic::{Metrics, Parameters};
-use punctual_record::{About, ConditionSet, Experiment, FairServer, Notice, Quantity, RtLimits, Run, Series, Typed};
+use punctual_record::{
+    About, Cause, ConditionSet, Experiment, FairServer, LatePart, Notice, Quantity, RtLimits, Run, Series, Typed,
+};
+use punctual_report::compare::{Comparison, Options, Side, compare};
 use punctual_report::export::text;
 use punctual_report::{Document, Style};
 
+use crate::common::causes::{call, cause, causes};
 use crate::common::{Made, found, histogram, run, samples, set, summary};
 
 const FIFO: &str = "SCHED_FIFO 80";
@@ -128,4 +132,49 @@ fn a_busy_machine_has_no_bound_for_a_longer_run() {
     let busy = full(&run);
     assert!(busy.contains("No bound for a longer run: other programs had the CPUs, and they come and go."), "{busy}");
     assert!(!busy.contains("the latest comes at most"), "{busy}");
+}
+
+fn compared(old: Vec<Series>, new: Vec<Series>, across_conditions: bool) -> Comparison {
+    let side = |series: Vec<Series>| {
+        let late = || vec![cause(LatePart::RunQueue, Cause::OtherThread, Some("cc1"), 4_000)];
+        let calls = series.iter().map(|one| call(&one.subject.replace("cpu", "cyclic/"), "clock_nanosleep", late()));
+        let mut side = Side::new();
+        side.add("run.json", &Run { causes: Some(causes(calls.collect())), ..run_of(series) }).unwrap();
+        side
+    };
+    compare(&side(old), &side(new), Options { across_conditions })
+}
+
+/// Another interval or load is another question: it is named. What both sides measured alike is compared, with its causes.
+#[test]
+fn runs_of_other_intervals_are_compared_where_they_are_alike() {
+    let samples = samples(50_000, 4000);
+    let every = |cpu: u32, interval_ns: i64, load: Option<&str>| {
+        let mut one = thread(cpu, FIFO, load, &samples);
+        if let Experiment::Cyclic(typed) = &mut one.experiment {
+            typed.parameters.interval_ns = interval_ns;
+        }
+        one
+    };
+    let old = vec![every(0, 1_000_000, None), every(1, 1_000_000, None)];
+    let new = vec![every(0, 1_000_000, None), every(1, 10_000_000, Some("cpu"))];
+    let subjects = |comparison: &Comparison| -> Vec<String> {
+        comparison.series.iter().map(|series| series.subject.clone()).collect()
+    };
+    let threads = |comparison: &Comparison| -> Vec<String> {
+        comparison.causes.as_ref().unwrap().causes.iter().map(|cause| cause.thread.clone()).collect()
+    };
+    let alike = compared(old.clone(), new.clone(), false);
+    assert_eq!((subjects(&alike), threads(&alike)), (vec!["cpu0".to_owned()], vec!["cyclic/0".to_owned()]));
+    let why: Vec<String> = alike.unmatched.iter().map(|one| format!("{}: {}", one.subject, one.why)).collect();
+    assert_eq!(why, ["cpu1: other parameters were asked for: every 1 ms -> every 10 ms, no load -> load cpu"]);
+    let said = &alike.causes.as_ref().unwrap().not_compared;
+    assert_eq!(said, &["Causes of wake-ups that are not comparable are not compared."]);
+    let across = compared(old.clone(), new, true);
+    assert_eq!((subjects(&across).len(), threads(&across).len(), across.unmatched.len()), (2, 2, 0));
+    assert_eq!(across.series[1].changed[0].new, "every 10 ms");
+    // Of two intervals on one CPU, nothing says which would be the other's.
+    let two = vec![every(0, 2_000_000, None), every(0, 3_000_000, None)];
+    let several = compared(old, two, true);
+    assert_eq!((subjects(&several).len(), several.unmatched.len()), (0, 4));
 }
