@@ -5,9 +5,10 @@ DIR has clones of their repositories, each under the name of its repository; one
 for FIFO. Runs take 2 s at most. It prints a Markdown table: what was run, on which command line, and what it said.
 """
 
-import ast
 import contextlib
+import importlib.util
 import io
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import types
 from pathlib import Path
+from xml.etree import ElementTree
 
 from turns import punctual
 
@@ -44,6 +46,12 @@ def tool(name):
     if not shutil.which(name):
         raise NotRun(f"needs {name}")
     return name
+
+
+def need(*modules):
+    for name in modules:
+        if not importlib.util.find_spec(name):
+            raise NotRun(f"needs the Python module {name}")
 
 
 def said(*words, **options):
@@ -155,57 +163,119 @@ func main() {
     return f"its `parseCyclictestResults`, built from its source, on the JSON of `{line} --json=...`: the test itself needs a cluster", told
 
 
-class Modules(types.ModuleType):
-    """What the module of rteval takes from the rest of rteval, and does not use while it reads."""
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return type(name, (), {"DEBUG": 0, "INFO": 1})
-
-
-def python_3(path):
-    """The source of a Python file, converted by 2to3 where it is in Python 2."""
-    text = path.read_text().expandtabs()
-    try:
-        ast.parse(text)
-        return text, ""
-    except SyntaxError:
-        pass
-    try:
-        from lib2to3 import refactor
-    except ImportError as error:
-        raise NotRun("this clone is in Python 2, and this Python has no lib2to3") from error
-    tool = refactor.RefactoringTool(refactor.get_fixers_from_package("lib2to3.fixes"))
-    return str(tool.refactor_string(text, path.name)), ", converted by 2to3"
+# What rteval does around its module: from its defaults to the report, for a second.
+RTEVAL = """
+import time
+from rteval.Log import Log
+from rteval.modules.measurement import cyclictest
+from rteval.rtevalConfig import rtevalConfig
+from rteval.version import RTEVAL_VERSION
+log = Log()
+config = rtevalConfig({}, logger=log)
+wanted = {name: one["default"] for name, one in cyclictest.ModuleParameters().items()}
+config.AppendConfig("cyclictest", wanted | {"interval": 1000, "cpulist": "0", "usingCpupower": False})
+module = cyclictest.Cyclictest(config.GetSection("cyclictest"), log)
+module._WorkloadSetup()
+module._WorkloadPrepare()
+module._WorkloadTask()
+time.sleep(1)
+module._WorkloadCleanup()
+print(f"REPORT {RTEVAL_VERSION}", module.MakeReport())
+"""
 
 
 def rteval():
-    path = source("rteval/rteval/modules/measurement/cyclictest.py")
-    text, how = python_3(path)
-    for name in ["libxml2", "rteval", "rteval.Log", "rteval.modules", "rteval.misc"]:
-        sys.modules.setdefault(name, Modules(name))
-    scope = {"__name__": "cyclictest"}
-    # Keys are a list in Python 2.
-    exec(compile(text.replace("keys.sort()", "keys = list(keys); keys.sort()"), path, "exec"), scope)
-    module, data = scope["Cyclictest"], scope["RunData"]
-    buckets = 2000
-    line = ["-i1000", "-qmun", f"-h {buckets}", "-p95", "-t1", "-a0", "-D1"]
-    run = subprocess.run([LINK, *line], env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
-    assert run.returncode == 0, run.stderr
-    reader = module.__new__(module)
-    reader._log = lambda *_: None
-    reader._setFinished = lambda: None
-    private = {"cpus": ["0"], "started": True, "cyclicprocess": types.SimpleNamespace(poll=lambda: 0), "cyclicoutput": io.StringIO(run.stdout)}
-    private |= {"nullfp": os.open("/dev/null", os.O_RDWR), "breaktraceval": None}
-    private["cyclicdata"] = {name: data(name, kind, 95, reader._log) for name, kind in [("0", "core"), ("system", "system")]}
-    for name, value in private.items():
-        setattr(reader, f"_Cyclictest__{name}", value)
-    reader._WorkloadCleanup()
-    told = re.sub(r"\s+", " ", str(private["cyclicdata"]["0"]))
-    counted = int(re.search(r"numsamples: (\d+)", told)[1])
-    assert counted > 100, told
-    return f"its `_WorkloadCleanup` and `reduce`{how}, on its own line `{' '.join(line)}`", told
+    package = source("rteval/rteval/modules/measurement/cyclictest.py").parents[3]
+    need("libxml2", "lxml")
+    text = said(sys.executable, "-c", RTEVAL, cwd=WORK, env={**ENVIRONMENT, "PYTHONPATH": str(package)})
+    version, report = text.split("REPORT ")[1].split(" ", 1)
+    report = ElementTree.fromstring(report)
+    core = report.find("core/statistics")
+    values = {name: core.find(name).text for name in ["samples", "minimum", "median", "maximum", "standard_deviation"]}
+    assert int(values["samples"]) > 100 and int(values["minimum"]) <= int(values["maximum"]), values
+    told = ", ".join(f"{name} {value}" for name, value in values.items())
+    return f"its module in its package ({version}), from the defaults to the report: `{report.get('command_line')}`, ended by SIGINT", told
+
+
+def chromeos():
+    script = source("chromeos-audiotest/script/cyclic_bench.py")
+
+    def bench(*words):
+        return json.loads(said(sys.executable, script, "--interval=1000", "--loops=500", "--json", *words))["stats"]
+
+    real_time = bench("--policy=rr", "--priority=12", "--threads=2")
+    other = bench("--policy=other", "--priority=0")
+    broken = bench("--policy=rr", "--priority=12", "--breaktrace=1")
+    for one in real_time + other + broken:
+        assert 0 <= one["min"] <= one["median"] <= one["p99"] <= one["max"], one
+    assert len(real_time) == 2 and broken[0]["max"] > 1, broken
+    told = f"p50 {real_time[0]['median']} us, p99 {real_time[0]['p99']} us of thread 0; SCHED_OTHER {other[0]['median']} us; break value {broken[0]['max']} us"
+    return "its whole script: `--policy=rr --priority=12 --threads=2 --json`, with `--policy=other`, and with `--breaktrace=1`", told
+
+
+def seapath():
+    folder = source("ansible/.github/test-report/cyclictest_plot.sh").parent
+    run = source("ansible/roles/cyclictest/files/run_cyclictest.py")
+    tool("gnuplot")
+    written, drawn = WORK / "output", WORK / "plot.png"
+    said(sys.executable, run, "-d", "1", written)
+    said("bash", folder / "cyclictest_plot.sh", "-i", written, "-o", drawn, "-l", "100")
+    picture = drawn.read_bytes()
+    assert picture.startswith(b"\x89PNG"), picture[:16]
+    columns = {len(line.split()) for line in written.read_text().splitlines() if line[:1].isdigit()}
+    return "its runner and its plot, whose steps are OSADL's: `-l5000 -m -S -p90 -i200 -h400 -q`, and gnuplot", f"columns {columns}; a PNG of {len(picture)} bytes"
+
+
+def yardstick():
+    script = source("yardstick/yardstick/benchmark/scenarios/compute/cyclictest_benchmark.bash")
+    line = "-a 0 -b 1000000 -i 1000 -p 99 -l 1000 -t 1 -h 90 -m"
+    told = json.loads(said("bash", script, *line.split()))
+    assert int(told["min"]) <= int(told["avg"]) <= int(told["max"]), told
+    return f"its whole script: `{line}`", ", ".join(f"{name} {value}" for name, value in told.items())
+
+
+def starlingx():
+    folder = source("test/keywords/cloud_platform/cyclictest/objects/cyclictest_statistics_object.py").parents[4]
+    log = types.SimpleNamespace(get_logger=lambda: types.SimpleNamespace(log_info=print))
+    for name in ["framework", "framework.logging", "framework.logging.automation_logger"]:
+        sys.modules.setdefault(name, log)
+    sys.path.insert(0, str(folder))
+    from keywords.cloud_platform.cyclictest.objects.cyclictest_statistics_object import CyclictestStatisticsObject
+
+    line, histogram = "--priority=95 --histofall=40000 --nsecs --threads=2 --affinity=0 -m -q -D 1", WORK / "histfile"
+    cyclictest(f"{line} --histfile={histogram}")
+    with contextlib.redirect_stdout(io.StringIO()):
+        told = CyclictestStatisticsObject.from_hist_file(str(histogram)).calculate_statistics()
+    assert told.get_num_threads() == 2 and told.get_average() > 0, told
+    return f"its parser of histogram files: `{line} --histfile=...` (without its `--smi`)", str(told)
+
+
+def ros():
+    folder = source("ros-realtime-rpi4-image/latency-analysis/cyclictest_latency_plotter.py").parent
+    need("numpy")
+    for name in ["matplotlib", "matplotlib.pyplot"]:
+        sys.modules.setdefault(name, types.ModuleType(name))
+    sys.path.insert(0, str(folder))
+    import cyclictest_latency_plotter
+
+    line, histogram = "--mlockall --smp --priority=80 --interval=200 -D 1 -H 400 -q", WORK / "ros"
+    cyclictest(f"{line} --histfile={histogram}")
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        read = cyclictest_latency_plotter.load_latency_hist(histogram)
+    assert read, printed.getvalue()
+    data, about = read
+    return f"its parser: `{line} --histfile=...`, in which the last column must be the sum of the others", f"{data.shape[0]} rows, max {about['max']}"
+
+
+def crucible():
+    text = source("bench-cyclictest/cyclictest-post-process").read_text()
+    (expression,) = re.findall(r"/(\^# Max.*?)/", text)
+    line, histogram = "--policy fifo --priority 95 --interval 1000 --histofall 100 --duration 1 --quiet --affinity 0 --threads 2 --mlockall", WORK / "crucible"
+    cyclictest(f"{line} --histfile {histogram}")
+    found = [one for one in (re.match(expression, row) for row in histogram.read_text().splitlines()) if one]
+    values = found[0][1].split()
+    assert len(values) == 3 and int(values[2]) == max(map(int, values[:2])), values
+    return f"its expression `{expression}` by Python, on its line `{line} --histfile ...`: the last column is the system's", f"system {int(values[-1])}"
 
 
 CONSUMERS = {
@@ -218,6 +288,12 @@ CONSUMERS = {
     "openshift/origin": origin,
     "intel/lkp-tests": lkp,
     "rteval": rteval,
+    "chromiumos/platform/audiotest": chromeos,
+    "seapath/ansible, OSADL's plot": seapath,
+    "opnfv/yardstick": yardstick,
+    "starlingx/test": starlingx,
+    "ros-realtime/ros-realtime-rpi4-image": ros,
+    "perftool-incubator/bench-cyclictest": crucible,
 }
 
 print("| consumer | verdict | what was run | what it said |\n|---|---|---|---|")
