@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use punctual::CpuSet;
+use punctual_linux::sched;
 
-/// The CPUs of a list that this process may use: `0-3,8`, `!2` for all others, `all`. The error has the constraint and an example.
+/// The CPUs of a list that this process may have: `0-3,8`, `!2` for all others, `all`. The error has the constraint and an example.
 pub(super) fn cpu_list(text: &str, allowed: &CpuSet) -> Result<CpuSet, String> {
     let text = text.trim();
     let chosen = match text.strip_prefix('!') {
@@ -23,6 +24,16 @@ pub(super) fn cpu_list(text: &str, allowed: &CpuSet) -> Result<CpuSet, String> {
 
 fn parsed(list: &str) -> Result<CpuSet, String> {
     list.parse::<CpuSet>().map_err(|error| error.to_string())
+}
+
+/// The CPUs that the kernel grants a thread. It begins with fewer where some are isolated (isolcpus), or as taskset(1) says.
+pub(super) fn granted(begins: &CpuSet) -> CpuSet {
+    let of_all = || {
+        let possible: CpuSet = std::fs::read_to_string("/sys/devices/system/cpu/possible").ok()?.parse().ok()?;
+        sched::set_affinity(0, possible.as_slice()).ok()?;
+        sched::affinity(0).ok().map(CpuSet::from_iter)
+    };
+    std::thread::spawn(of_all).join().ok().flatten().unwrap_or_else(|| begins.clone())
 }
 
 /// The CPU of thread `number`: one after the other, and from the beginning again.

@@ -178,7 +178,8 @@ impl Session {
             self.answer_signals();
             let bell = self.crew.bell();
             if bell.rung() || bell.ended() > 0 || self.deaf {
-                if self.options.verbose || (self.draws() && !bell.rung()) {
+                // Theirs leaves the value that broke out of the log: who reads it adds the line below.
+                if (self.options.verbose && bell.broken().is_none()) || (self.draws() && !bell.rung()) {
                     self.show_again(shown_max.is_some());
                 }
                 return;

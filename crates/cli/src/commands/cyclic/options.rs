@@ -140,17 +140,18 @@ struct Typed {
     aligned_twice: bool,
 }
 
-/// The options of a command line; `allowed`: the CPUs that this process may use.
+/// The options of a command line; `allowed`: the CPUs that this process begins with, of which a list may name more.
 pub(super) fn read(words: &[String], allowed: &CpuSet) -> Result<Asked, BadUsage> {
     let given = parse(&[TODAY, OLD], words).map_err(|refused| {
         BadUsage(format!("{refused} (see cyclictest --help, or punctual cyclic --help for the native form)"))
     })?;
     let mut typed = Typed::new();
+    let granted = cpus::granted(allowed);
     for one in &given {
         match one.id {
             Id::Help => return Ok(Asked::Help),
             Id::Version => return Ok(Asked::Version),
-            _ => typed.take(one, allowed)?,
+            _ => typed.take(one, &granted)?,
         }
     }
     typed.judge(allowed)

@@ -70,13 +70,10 @@ impl Plan {
             return Err(PlanError::new(Input::Cpu, why));
         }
         let wrong = |why: String| PlanError::new(Input::Cpu, why);
-        let allowed = sched::affinity(0).map_err(|error| wrong(error.to_string()))?;
-        let allowed = CpuSet::from_iter(allowed);
-        let cpus = asked.conditions.get_cpus().unwrap_or_else(|| allowed.clone());
-        let forbidden = cpus.without(&allowed);
-        if !forbidden.is_empty() {
-            return Err(wrong(format!("this process may not run on CPU {forbidden}, but on CPU {allowed}")));
-        }
+        let cpus = match asked.conditions.get_cpus() {
+            Some(cpus) => refused(&cpus).map_or(Ok(cpus), |why| Err(wrong(why)))?,
+            None => sched::affinity(0).map(CpuSet::from_iter).map_err(|error| wrong(error.to_string()))?,
+        };
         let conditions = asked.conditions.without(punctual::conditions::Condition::CPU);
         Ok(Self {
             cpus,
@@ -103,6 +100,13 @@ impl Plan {
         let names: Vec<String> = self.loads.iter().map(Load::to_string).collect();
         (!names.is_empty()).then(|| names.join(", "))
     }
+}
+
+/// Why the kernel refuses a thread these CPUs. Where some are isolated (isolcpus), it grants more than a process begins with.
+fn refused(cpus: &CpuSet) -> Option<String> {
+    let asked = Conditions::new().cpus(cpus).allow_irreversible();
+    let thread = std::thread::spawn(move || asked.apply().refused.first().map(|refused| refused.why.clone()));
+    thread.join().ok().flatten()
 }
 
 /// The highest priority under SCHED_FIFO of a few that this user may have; `None`: none of them.
@@ -149,5 +153,18 @@ mod tests {
         assert_eq!(refused(Request { interval: Duration::from_micros(9), ..request() }), Input::Interval);
         assert_eq!(refused(Request { interval: Duration::from_secs(2), ..request() }), Input::Interval);
         assert_eq!(refused(Request { conditions: Conditions::new().cpu(8000), ..request() }), Input::Cpu);
+    }
+
+    /// A thread with fewer CPUs than its cpuset has, as where others are isolated: the kernel grants those too.
+    #[test]
+    fn cpus_beyond_those_that_a_thread_begins_with_are_measured_if_asked_for() {
+        let all = CpuSet::from_iter(sched::affinity(0).unwrap());
+        let of_one = std::thread::spawn(|| {
+            sched::set_affinity(0, &sched::affinity(0).unwrap()[..1]).unwrap();
+            let plan = |conditions| Plan::new(Request { conditions, ..request() }).unwrap().cpus;
+            let all = CpuSet::from_iter(sched::affinity(std::process::id() as i32).unwrap());
+            (plan(Conditions::new()).len(), plan(Conditions::new().cpus(&all)))
+        });
+        assert_eq!(of_one.join().unwrap(), (1, all));
     }
 }
