@@ -20,8 +20,9 @@ const MOST_OF_ALL: usize = 100_000_000;
 const MOST_SPIKES: usize = 1_000_000;
 
 /// The policy of the measuring threads, as `--policy` names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Class {
+    #[default]
     Other,
     Batch,
     Idle,
@@ -53,24 +54,26 @@ impl Class {
 }
 
 /// The CPUs of the measuring threads.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Affinity {
     /// All that this process may use, one after the other.
+    #[default]
     All,
     /// These, one after the other.
     These(CpuSet),
 }
 
 /// When the threads start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Alignment {
+    #[default]
     None,
     Together,
     FullSecond,
 }
 
 /// Everything a command line asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) threads: usize,
     pub(super) affinity: Affinity,
@@ -111,7 +114,6 @@ pub(super) struct Options {
     pub(super) resolution: bool,
     pub(super) debug: bool,
     pub(super) smi: bool,
-    pub(super) unbuffered: bool,
 }
 
 /// What is to be done.
@@ -123,7 +125,7 @@ pub(super) enum Asked {
 }
 
 /// The values as typed, before they are judged together.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Typed {
     options: Options,
     notes: Vec<String>,
@@ -159,60 +161,8 @@ pub(super) fn read(words: &[String], allowed: &CpuSet) -> Result<Asked, BadUsage
 
 impl Typed {
     fn new() -> Self {
-        let options = Options {
-            threads: 1,
-            affinity: Affinity::All,
-            main_affinity: None,
-            class: Class::Other,
-            priority: 0,
-            priospread: false,
-            interval_us: 1000,
-            distance_us: 500,
-            alignment: Alignment::None,
-            offset_ns: 0,
-            realtime_clock: false,
-            relative: false,
-            system: false,
-            posix_timers: false,
-            loops: None,
-            duration_s: None,
-            break_above: None,
-            tracemark: false,
-            spike_above: None,
-            spike_nodes: 1024,
-            buckets: 0,
-            histofall: false,
-            histfile: None,
-            json: None,
-            fifo: None,
-            latency_us: Some(0),
-            laptop: false,
-            mlockall: false,
-            nsecs: false,
-            oscope: 1,
-            quiet: false,
-            verbose: false,
-            verbose_before_cpus: false,
-            refresh_on_max: false,
-            resolution: false,
-            debug: false,
-            smi: false,
-            unbuffered: false,
-        };
-        Self {
-            options,
-            notes: Vec::new(),
-            threads: Some(1),
-            distance: None,
-            priority: 0,
-            smp: false,
-            clock: 0,
-            interval: 1000,
-            oscope: 1,
-            buckets: None,
-            affinity_typed: false,
-            aligned_twice: false,
-        }
+        let options = Options { spike_nodes: 1024, latency_us: Some(0), ..Options::default() };
+        Self { options, threads: Some(1), interval: 1000, oscope: 1, ..Self::default() }
     }
 
     /// Takes an option that is on or off, or one with a value.
@@ -231,7 +181,8 @@ impl Typed {
             Id::System => options.system = true,
             Id::Smi => options.smi = true,
             Id::Tracemark => options.tracemark = true,
-            Id::Unbuffered => options.unbuffered = true,
+            // Each text is written at once anyway.
+            Id::Unbuffered => {}
             Id::Verbose => options.verbose = true,
             Id::Debug => options.debug = true,
             Id::PosixTimers => options.posix_timers = true,
