@@ -46,7 +46,7 @@ pub enum Notice {
         /// How often: in how many batches of samples, which were left out.
         times: u32,
     },
-    /// The measurement stood still and went on; what was measured meanwhile was left out.
+    /// The measurement stood still and went on; what was measured meanwhile was left out, but by threads that wake up at intervals.
     Paused {
         /// What stood still.
         cause: PauseCause,
@@ -54,7 +54,7 @@ pub enum Notice {
         gap_ns: u64,
         /// When it was first noticed, from the beginning of the run.
         after_ns: u64,
-        /// How often: in how many batches of samples, which were left out.
+        /// How often: in how many batches of samples, which were left out; 0: nothing was left out.
         times: u32,
     },
     /// A part of a check-up failed; the others are reported.

@@ -146,11 +146,11 @@ fn paused(cause: PauseCause, (gap_ns, after_ns): (u64, u64), times: u32) -> Phra
         PauseCause::Suspended => ("The machine was suspended", "keep it awake meanwhile: systemd-inhibit punctual ..."),
         PauseCause::Machine => ("The virtual machine stood still", "repeat when its host neither pauses nor moves it"),
     };
-    let text = format!(
-        "{what} for about {gap} while measuring, {}. The samples of that time are left out ({}).",
-        when(after_ns, times),
-        batches(times)
-    );
+    let out = match times {
+        0 => "What came late by that is among the figures.".to_owned(),
+        n => format!("The samples of that time are left out ({}).", batches(n)),
+    };
+    let text = format!("{what} for about {gap} while measuring, {}. {out}", when(after_ns, times));
     Phrase::new(Level::Warning, text).remedy(remedy)
 }
 

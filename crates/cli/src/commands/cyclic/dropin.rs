@@ -13,6 +13,7 @@ use anyhow::{Context as _, anyhow};
 use punctual::CpuSet;
 use punctual::conditions::{Applied, Condition, Conditions, Guard};
 use punctual_lab::cyclic::{Bell, Crew, Keep, Limits, Member, Orders, Spikes, Start, TraceMark, Unit, Waiting};
+use punctual_lab::frame::breaks::Offset;
 use punctual_linux::clock::Clock;
 use punctual_linux::sched;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
@@ -137,9 +138,18 @@ impl Session {
     /// Runs to the end, and prints the results.
     fn perform(mut self) -> anyhow::Result<Exit> {
         let pipe = self.options.fifo.as_ref().map(|path| NamedPipe::serve(path, self.table.clone()));
+        let before = Offset::read(Clock::Realtime);
         self.watch();
+        if let Some(by_ns) = before.changed_to(Offset::read(Clock::Realtime)).filter(|_| self.options.realtime_clock) {
+            say(&format!(
+                "the wall clock, which -c 1 measures, was set by {by_ns} ns meanwhile: the values have that in them"
+            ));
+        }
         // Theirs does so too: the last values are printed before the threads have ended.
         let usage = self.crew.end();
+        for lost in self.crew.lost() {
+            say(&format!("{} was set to {}, and was found to be {}", lost.condition, lost.set, lost.found));
+        }
         let caused = self.causes.take().is_none_or(|causes| causes.end(&self.crew, &usage));
         if let Some(why) = pipe.and_then(NamedPipe::end) {
             say(&why);

@@ -82,8 +82,9 @@ mod tests {
     use punctual_linux::clock::Clock;
 
     use super::super::bell::Bell;
-    use super::super::crew::{Orders, Start};
+    use super::super::crew::Orders;
     use super::super::gauge::Keep;
+    use super::super::start::Start;
     use super::super::turn::{Limits, Waiting};
     use super::*;
 

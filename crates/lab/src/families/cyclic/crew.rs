@@ -4,13 +4,13 @@
 //! whose conditions are refused still cycles: the caller decides what that means. A thread without its timer or its SMI
 //! counter does not.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use punctual::conditions::{Applied, Conditions, Refused};
-use punctual_linux::clock::{Clock, now_ns};
+use punctual::conditions::{Applied, Conditions, Lost, Refused};
+use punctual_linux::clock::Clock;
 use punctual_linux::own_signal::{self, Interrupter, Interruptible};
 use punctual_linux::{memory, sched, signal};
 use punctual_record::Usage;
@@ -18,6 +18,7 @@ use punctual_record::Usage;
 use super::bell::Bell;
 use super::cycle::Cycle;
 use super::gauge::{Gauge, Keep};
+use super::start::{Start, Starter};
 use super::turn::{Kernel, Limits, SmiCounter, Turn, Waiting};
 use crate::frame::figures::Meter;
 use crate::frame::stage::limit_real_time;
@@ -36,17 +37,6 @@ pub struct Member {
     pub interval_ns: i64,
     /// The CPU whose SMIs it counts.
     pub smis_of: Option<usize>,
-}
-
-/// When the first interval begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
-    /// For each thread when it is ready.
-    Ready,
-    /// For all at the same time; each thread this much later than the one before.
-    Together(i64),
-    /// For all at a full second, this much later.
-    FullSecond(i64),
 }
 
 /// What a crew does.
@@ -84,11 +74,15 @@ pub struct Crew {
     bell: Arc<Bell>,
     gauges: Vec<Arc<Gauge>>,
     members: Vec<(String, Member)>,
-    threads: Vec<JoinHandle<Usage>>,
+    threads: Vec<JoinHandle<Left>>,
     interrupters: Vec<Option<Interrupter>>,
     refused: Vec<Vec<Refused>>,
+    lost: Vec<Lost>,
     smi: bool,
 }
+
+/// What a thread used, and the conditions that it had no longer at its end.
+type Left = (Usage, Vec<Lost>);
 
 /// What a thread says before its first interval.
 struct Ready {
@@ -96,70 +90,6 @@ struct Ready {
     interrupter: Option<Interrupter>,
     refused: Vec<Refused>,
     failed: Option<String>,
-}
-
-/// What the threads agree on at the start.
-struct Starter {
-    start: Start,
-    clock: Clock,
-    meeting: Mutex<Meeting>,
-    met: Condvar,
-}
-
-/// Threads that wait for each other.
-#[derive(Default)]
-struct Meeting {
-    expected: usize,
-    came: usize,
-    /// When the last one came.
-    at_ns: Option<i64>,
-}
-
-impl Starter {
-    fn new(start: Start, clock: Clock, expected: usize) -> Self {
-        Self { start, clock, meeting: Mutex::new(Meeting { expected, ..Meeting::default() }), met: Condvar::new() }
-    }
-
-    /// When the first interval of this thread begins.
-    fn began_ns(&self, thread: usize) -> i64 {
-        let later_ns = match self.start {
-            Start::Ready => return now_ns(self.clock),
-            Start::Together(ns) => ns.saturating_mul(thread as i64),
-            Start::FullSecond(ns) => ns,
-        };
-        let mut meeting = self.meeting.lock().unwrap_or_else(PoisonError::into_inner);
-        meeting.came += 1;
-        self.open_if_all(&mut meeting);
-        loop {
-            match meeting.at_ns {
-                Some(at_ns) => return at_ns.saturating_add(later_ns),
-                None => meeting = self.met.wait(meeting).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
-    }
-
-    /// No more threads than these come.
-    fn expect(&self, threads: usize) {
-        let mut meeting = self.meeting.lock().unwrap_or_else(PoisonError::into_inner);
-        meeting.expected = threads;
-        self.open_if_all(&mut meeting);
-    }
-
-    fn open_if_all(&self, meeting: &mut Meeting) {
-        if meeting.came >= meeting.expected && meeting.at_ns.is_none() {
-            let now_ns = now_ns(self.clock);
-            let is_full = matches!(self.start, Start::FullSecond(_));
-            meeting.at_ns = Some(if is_full { full_second_after(now_ns) } else { now_ns });
-            self.met.notify_all();
-        }
-    }
-}
-
-/// The next full second; the one after it if that is less than 0.1 s away.
-fn full_second_after(now_ns: i64) -> i64 {
-    const SECOND: i64 = 1_000_000_000;
-    let part = now_ns % SECOND;
-    now_ns - part + if part > 900_000_000 { 2 * SECOND } else { SECOND }
 }
 
 impl Crew {
@@ -193,7 +123,8 @@ impl Crew {
             }
         }
         drop(ready);
-        let mut crew = Self { bell, gauges, members, threads, interrupters: Vec::new(), refused: Vec::new(), smi };
+        let (interrupters, refused, lost) = (Vec::new(), Vec::new(), Vec::new());
+        let mut crew = Self { bell, gauges, members, threads, interrupters, refused, lost, smi };
         let mut all: Vec<Ready> = told.iter().take(crew.threads.len()).collect();
         all.sort_by_key(|ready| ready.thread);
         let failed = failed.or_else(|| all.iter_mut().find_map(|ready| Some((ready.thread, ready.failed.take()?))));
@@ -231,6 +162,12 @@ impl Crew {
         &self.refused
     }
 
+    /// The conditions that threads had lost when they ended: their CPU went offline, or another program changed them. Each once.
+    #[must_use]
+    pub fn lost(&self) -> &[Lost] {
+        &self.lost
+    }
+
     /// Whether the threads count SMIs.
     #[must_use]
     pub fn counts_smis(&self) -> bool {
@@ -241,8 +178,10 @@ impl Crew {
     /// (`None`).
     pub fn end(&mut self) -> Vec<Option<Usage>> {
         self.bell.ring();
+        let mut moved = false;
         for (stage, patience) in ENDS.into_iter().enumerate() {
             if stage > 0 && !self.all_ended() {
+                moved = true;
                 sched::free_process(std::process::id() as i32, Some(sched::current_thread_id()));
             }
             let until = Instant::now() + patience;
@@ -252,8 +191,19 @@ impl Crew {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        let joined = |thread: JoinHandle<Usage>| thread.is_finished().then(|| thread.join().ok()).flatten();
-        std::mem::take(&mut self.threads).into_iter().map(joined).collect()
+        let joined = |thread: JoinHandle<Left>| thread.is_finished().then(|| thread.join().ok()).flatten();
+        let mut usage = Vec::new();
+        for left in std::mem::take(&mut self.threads).into_iter().map(joined) {
+            let (used, lost) = left.unzip();
+            usage.push(used);
+            // What was moved here to end has not lost its CPU.
+            for lost in lost.into_iter().flatten().filter(|_| !moved) {
+                if !self.lost.contains(&lost) {
+                    self.lost.push(lost);
+                }
+            }
+        }
+        usage
     }
 
     fn all_ended(&self) -> bool {
@@ -287,7 +237,7 @@ fn cycle(
     member: &Member,
     (clock, waiting, limits): (Clock, Waiting, Limits),
     (gauge, bell, starter, ready): (&Gauge, &Bell, &Starter, Sender<Ready>),
-) -> Usage {
+) -> Left {
     let _signals = signal::block_all_signals_but(&[own_signal::for_interrupting()]);
     let interruptible = Interruptible::this_thread().ok();
     let Applied { guard, refused } = member.conditions.clone().allow_irreversible().apply();
@@ -317,10 +267,10 @@ fn cycle(
             bell.ring();
         }
     }
-    let usage = meter.stop();
+    let left = (meter.stop(), guard.lost());
     drop(guard);
     bell.one_ended();
-    usage
+    left
 }
 
 #[cfg(test)]
@@ -384,13 +334,6 @@ mod tests {
             assert!(refused.thread > 0 && refused.why.starts_with("pthread_create: "), "{refused}");
             assert_eq!(tasks(), before, "{start:?}");
         }
-    }
-
-    #[test]
-    fn a_full_second_is_never_past() {
-        let seconds = |s: f64| (s * 1e9) as i64;
-        assert_eq!(full_second_after(seconds(7.25)), seconds(8.0));
-        assert_eq!(full_second_after(seconds(7.95)), seconds(9.0));
     }
 
     #[test]

@@ -29,6 +29,8 @@ const SPIKES: usize = 64;
 const BLOCKS: usize = 16;
 /// One block.
 const BLOCK: Duration = Duration::from_millis(100);
+/// All blocks.
+pub(super) const COMPARED: Duration = Duration::from_millis(100 * BLOCKS as u64);
 
 /// Shortest time between two gatherings of the causes so far.
 const GATHER: Duration = Duration::from_millis(600);

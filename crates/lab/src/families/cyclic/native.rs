@@ -6,21 +6,23 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use punctual::conditions::{Applied, Conditions, Refused};
+use punctual::conditions::{Applied, Conditions, Lost, Refused};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::experiment::cyclic::Parameters;
-use punctual_record::{Causes, Experiment, Notice, Recorder, Run, Series, Unseen, Usage};
+use punctual_record::{Causes, Experiment, Notice, PauseCause, Recorder, Run, Series, Unseen, Usage};
 
 use super::bell::{Bell, Spikes};
-use super::crew::{Crew, Member, Orders, Start};
+use super::crew::{Crew, Member, Orders};
 use super::gauge::Keep;
 use super::load::Loads;
-use super::lookout::Lookout;
+use super::lookout::{COMPARED, Lookout};
 use super::plan::Plan;
 use super::rest;
+use super::start::Start;
 use super::stretch::Stretches;
 use super::turn::{Limits, Unit, Waiting};
+use crate::frame::breaks::{Break, Look, NotKept, Stretch};
 use crate::frame::stage::Stage;
 use crate::frame::{Error, Place, Progress, Session, Tracer, Unavailable, condition_set};
 
@@ -45,7 +47,9 @@ struct Seen {
     stretches: Vec<Stretches>,
     usage: Vec<Option<Usage>>,
     refused: Vec<Refused>,
+    lost: Vec<Lost>,
     left: Vec<Notice>,
+    pauses: Pauses,
     causes: Option<Causes>,
     unseen: Vec<Unseen>,
 }
@@ -81,15 +85,53 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     for refusal in &set.refused {
         session.notice(Notice::ConditionRefused { conditions: label.clone(), refusal: refusal.clone() });
     }
-    let unmet = set.refused.first().filter(|_| plan.require).cloned();
+    let lost: Vec<NotKept> = seen.lost.iter().map(|lost| NotKept::new(&label, lost)).collect();
+    let refused = set.refused.first().cloned().map(Error::Refused);
+    let unmet = refused.or_else(|| lost.first().cloned().map(Error::Lost)).filter(|_| plan.require);
     session.add_conditions(set);
+    tell(lost, seen.pauses, session);
     seen.left.into_iter().for_each(|notice| session.notice(notice));
     let used = seen.usage.iter().flatten().copied().reduce(Usage::plus);
     used.into_iter().for_each(|used| session.add_usage(used));
     series(&plan, &seen.stretches, &label).into_iter().for_each(|series| session.add_series(series));
     seen.causes.into_iter().for_each(|causes| session.set_causes(causes));
     seen.unseen.into_iter().for_each(|unseen| session.notice(Notice::Unseen(unseen)));
-    unmet.map_or(Ok(()), |refusal| Err(Error::Refused(refusal)))
+    unmet.map_or(Ok(()), Err)
+}
+
+/// Enters what the threads had lost at their end, and what stood still meanwhile.
+fn tell(lost: Vec<NotKept>, pauses: Pauses, session: &mut Session<'_>) {
+    for NotKept { conditions, condition, set, found, .. } in lost {
+        session.notice(Notice::ConditionNotKept { conditions, condition, set, found, left_out: 0 });
+    }
+    for (cause, gap_ns, at_ns) in pauses.found {
+        let after_ns = session.time_of(at_ns);
+        session.notice(Notice::Paused { cause, gap_ns, after_ns, times: 0 });
+    }
+}
+
+/// When the program was stopped, or the machine suspended, while the threads cycled. What came late by that is among the figures: it is said.
+#[derive(Debug, Default)]
+struct Pauses {
+    before: Option<Look>,
+    /// Of each cause: how long altogether, and when it was first noticed.
+    found: Vec<(PauseCause, u64, i64)>,
+}
+
+impl Pauses {
+    /// The last call was to be this long ago.
+    fn look(&mut self, expected: Duration) {
+        let expected_ns = expected.as_nanos() as u64;
+        let took_ns = self.before.map_or(0, |before| now_ns(Clock::Monotonic) - before.at_ns);
+        let now = Look::after(took_ns.saturating_sub_unsigned(expected_ns), Look::now);
+        let stretch = Stretch { expected_ns, largest_ns: 0, guest_cpus: None };
+        let broken = self.before.replace(now).and_then(|before| stretch.broken(&before, &now));
+        let Some(Break::Paused { cause, gap_ns }) = broken else { return };
+        match self.found.iter_mut().find(|(known, ..)| *known == cause) {
+            Some((_, all_ns, _)) => *all_ns = all_ns.saturating_add(gap_ns),
+            None => self.found.push((cause, gap_ns, now.at_ns)),
+        }
+    }
 }
 
 /// The rounds and the causes so far, for who shows or keeps them.
@@ -137,10 +179,14 @@ fn perform(
     }
     seen.stretches = crew.gauges().iter().map(|gauge| Stretches::new(gauge, Unit::Nanoseconds)).collect();
     lookout.begin(&crew);
+    seen.pauses.look(Duration::ZERO);
     if plan.duration >= LONG && plan.round.is_none() {
         lookout.compare(&crew);
+        seen.pauses.look(COMPARED);
     }
-    seen.usage = watch(plan, stage, &mut seen.stretches, times, (&mut crew, &mut lookout, &shown));
+    let Seen { stretches, pauses, .. } = &mut seen;
+    seen.usage = watch(plan, stage, (stretches, pauses), times, (&mut crew, &mut lookout, &shown));
+    seen.lost = crew.lost().to_vec();
     (seen.causes, seen.unseen) = lookout.end(crew.bell().spikes());
     drop(loads);
     seen.left.extend(guard.restore().iter().map(crate::frame::settings::not_restored));
@@ -175,7 +221,7 @@ fn orders(plan: &Plan) -> Orders {
 fn watch(
     plan: &Plan,
     stage: &Stage,
-    stretches: &mut [Stretches],
+    (stretches, pauses): (&mut [Stretches], &mut Pauses),
     (begin_ns, started_ns): (i64, u64),
     (crew, lookout, shown): (&mut Crew, &mut Lookout, &Shown),
 ) -> Vec<Option<Usage>> {
@@ -185,6 +231,7 @@ fn watch(
     let (mut round, mut since) = (0, Duration::ZERO);
     while !crew.bell().rung() {
         lookout.look(LOOK.min(each), crew.bell().spikes());
+        pauses.look(LOOK.min(each));
         let now = elapsed();
         if now - since >= each && now + each / 2 < plan.duration {
             let at = (round, started_ns + since.as_nanos() as u64);
