@@ -6,3 +6,4 @@ mod ends;
 mod lines;
 mod native;
 mod support;
+mod surroundings;

@@ -56,6 +56,13 @@ pub(crate) const SUBJECTS: &[Subject] = &[
     measures("pace", &["pace", "--rate", "2k", "--by", "hybrid,usleep", "--to", "TO"]),
     measures("calibrate", &["calibrate", "nanosleep"]),
     Subject {
+        name: "cyclic",
+        kind: Kind::Measures,
+        words: &["cyclic", "--policy", "other", "--json", "OUT"],
+        short: &["--duration", "120ms"],
+        long: &["--duration", "10m"],
+    },
+    Subject {
         name: "ramp",
         kind: Kind::Measures,
         words: &["governor", "ramp", "--work", "100us", "--rest", "10ms"],

@@ -58,10 +58,22 @@ fn section(run: &Run, (conditions, load): (&str, Option<&str>), all: &[Cyclic<'_
     Section::new(heading).with(Block::Table(table)).with(Block::Legend(notes))
 }
 
-/// What the kernel allows threads that are real-time, and whether these rested for it; nothing for others.
+/// Priority of the kernel's threads that serve interrupts (`sched_set_fifo`, kernel/sched/syscalls.c).
+const OF_INTERRUPTS: u8 = 50;
+
+/// What the kernel allows threads that are real-time, whether these rested for it, and who waits for them. Of others, what they are not.
 fn allowed(run: &Run, all: &[Cyclic<'_>]) -> Option<String> {
     let is_theirs = |set: &&ConditionSet| all.iter().any(|thread| thread.conditions == set.label);
-    run.conditions.iter().find(is_theirs).filter(|set| set.is_real_time())?;
+    let set = run.conditions.iter().find(is_theirs)?;
+    if !set.is_real_time() {
+        let text = "Without a real-time policy, other programs may go first: how late a real-time thread comes is not measured here.";
+        return Some(text.to_owned());
+    }
+    let priority =
+        set.policy().and_then(|policy| policy.split_once(':')?.1.parse().ok()).filter(|one| *one > OF_INTERRUPTS);
+    let wait = priority.map_or_else(String::new, |priority: u8| {
+        format!(" Kernel threads of a priority below {priority} wait while they run: those of interrupts have {OF_INTERRUPTS} unless that was changed.")
+    });
     let rt = &run.host.rt;
     let ms = |ns: u64| units::exact(i64::try_from(ns).unwrap_or(i64::MAX));
     let throttled = match rt.runtime_us.zip(rt.period_us) {
@@ -86,11 +98,11 @@ fn allowed(run: &Run, all: &[Cyclic<'_>]) -> Option<String> {
     let rested = match all.iter().filter_map(|thread| thread.metrics.rested).sum() {
         0 => String::new(),
         times => format!(
-            " The threads stayed below that by {}, in which wake-ups were missed: they have too little time for this interval.",
+            " The threads stayed below what is allowed by {}, in which wake-ups were missed: they have too little time for this interval.",
             units::many(times, "rest")
         ),
     };
-    Some(throttled + &kept + &rested)
+    Some(throttled + &kept + &wait + &rested)
 }
 
 /// What the causes add up to if each comes at its worst in one wake-up, beside the worst that was seen.
@@ -180,6 +192,9 @@ fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
         0 => "None was missed.".to_owned(),
         missed => format!("{} more were missed.", units::count(missed)),
     });
+    if run.conditions.iter().any(|set| set.label == *worst.series.conditions && !set.is_real_time()) {
+        sentences.push("The threads had no real-time policy.".to_owned());
+    }
     if worst.parameters.load.is_none() && !is_busy(run) {
         sentences.push(
             "Nothing was added to the load of the machine: an idle machine says little of its worst case. --load adds some.".to_owned(),

@@ -102,8 +102,14 @@ fn what_the_kernel_allows_real_time_threads_is_said_and_the_unknown_too() {
     let unknown = said("6.12.0", RtLimits::default(), FIFO);
     assert!(unknown.contains("Whether real-time threads are throttled is not known"), "{unknown}");
     assert!(unknown.contains("What the fair server keeps for other threads is not known"), "{unknown}");
+    let unmounted = said("6.12.0", throttled.clone(), FIFO);
+    assert!(unmounted.contains("throttled to 950 ms of 1 s, fair server unknown"), "{unmounted}");
+    let wait = "Kernel threads of a priority below 80 wait while they run: those of interrupts have 50";
+    let not_real_time = "how late a real-time thread comes is not measured here";
+    assert!(unmounted.contains(wait) && !unmounted.contains(not_real_time), "{unmounted}");
     let other = said("6.12.0", throttled, OTHER);
     assert!(!other.contains("real-time threads") && !other.contains("What the fair server"), "{other}");
+    assert!(other.contains(not_real_time) && !other.contains("Kernel threads of a priority"), "{other}");
 }
 
 #[test]
@@ -116,7 +122,7 @@ fn rests_are_said_only_where_threads_rested() {
         typed.metrics.rested = Some(12);
     }
     assert!(
-        said(&rested).contains("The threads stayed below that by 12 rests, in which wake-ups were missed"),
+        said(&rested).contains("The threads stayed below what is allowed by 12 rests, in which wake-ups were missed"),
         "{}",
         said(&rested)
     );

@@ -16,6 +16,8 @@ const MOST_BUCKETS: i32 = 1_000_000;
 const MOST_THREADS: usize = 8192;
 /// Most buckets of all threads together: some 1.6 GB.
 const MOST_OF_ALL: usize = 100_000_000;
+/// A shorter interval, in us, is less than a wake-up takes.
+const SHORT: i64 = 10;
 /// Most spikes that are kept.
 const MOST_SPIKES: usize = 1_000_000;
 
@@ -353,6 +355,13 @@ impl Typed {
         if options.system && options.posix_timers {
             options.posix_timers = false;
             self.notes.push("-x has no effect with -s, which waits with nanosleep(2)".into());
+        }
+        if options.class.is_real_time() && options.interval_us < SHORT {
+            let us = options.interval_us;
+            let note = format!(
+                "an interval of {us} us is shorter than a wake-up: threads of lower priority, the kernel's too, wait meanwhile"
+            );
+            self.notes.push(note);
         }
         if self.affinity_typed && self.smp {
             self.notes.push("-a has no effect with -S".into());
