@@ -4,6 +4,7 @@
 //! looks at.
 
 mod clock_set;
+mod cyclic;
 mod governor;
 mod pace_fq;
 mod random_kills;
