@@ -40,6 +40,9 @@ pub(crate) struct GateArgs {
     /// Folder of the results; existing ones are not measured again
     #[arg(long)]
     folder: Option<PathBuf>,
+    /// Measure nothing: print the table of the results that the folder has
+    #[arg(long)]
+    table: bool,
     /// Measure with this program instead of a release build
     #[arg(long)]
     binary: Option<PathBuf>,
@@ -78,30 +81,44 @@ struct Ended {
     seconds: f64,
 }
 
-/// Measures the missing gates, and prints the table once all exist.
+impl Ended {
+    /// As a file of the folder has it.
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let (status, seconds) = text.trim().split_once(' ').with_context(|| path.display().to_string())?;
+        Ok(Self { status: status.parse()?, seconds: seconds.parse()? })
+    }
+}
+
+/// Measures the missing gates, round by round of all cells, and prints the table of those that exist.
 pub(crate) fn run(args: &GateArgs) -> anyhow::Result<()> {
     let folder = args.folder.clone().unwrap_or_else(|| tools::target().join("xtask-aa-gate"));
     std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    let binary = args.binary.clone().map_or_else(tools::punctual, Ok)?;
-    let begin = Instant::now();
-    for number in 1..=args.runs {
-        for load in &args.loads {
-            for (place, cell) in CELLS.iter().enumerate() {
-                let into = folder.join(file(*load, place, number));
-                if into.exists() {
-                    continue;
-                }
-                if begin.elapsed() > Duration::from_secs(args.at_most) {
-                    println!("some gates are missing: call again");
-                    return Ok(());
-                }
-                let ended = gate(args, &binary, (*load, *cell), &into)?;
-                std::fs::write(&into, format!("{} {:.1}\n", ended.status, ended.seconds))
-                    .with_context(|| into.display().to_string())?;
-            }
-        }
+    if !args.table {
+        measure(args, &folder)?;
     }
     table(args, &folder)
+}
+
+/// Measures the gates that the folder lacks, as long as there is time.
+fn measure(args: &GateArgs, folder: &Path) -> anyhow::Result<()> {
+    let binary = args.binary.clone().map_or_else(tools::punctual, Ok)?;
+    let begin = Instant::now();
+    let cells = || args.loads.iter().flat_map(|load| CELLS.iter().enumerate().map(move |cell| (*load, cell)));
+    for (number, (load, (place, cell))) in (1..=args.runs).flat_map(|number| cells().map(move |cell| (number, cell))) {
+        let into = folder.join(file(load, place, number));
+        if into.exists() {
+            continue;
+        }
+        if begin.elapsed() > Duration::from_secs(args.at_most) {
+            println!("some gates are missing: call again");
+            return Ok(());
+        }
+        let ended = gate(args, &binary, (load, *cell), &into)?;
+        std::fs::write(&into, format!("{} {:.1}\n", ended.status, ended.seconds))
+            .with_context(|| into.display().to_string())?;
+    }
+    Ok(())
 }
 
 fn file(load: Load, cell: usize, number: usize) -> String {
@@ -146,13 +163,9 @@ fn table(args: &GateArgs, folder: &Path) -> anyhow::Result<()> {
     println!("|:--|:--|--:|--:|--:|--:|--:|--:|");
     for (place, cell) in CELLS.iter().enumerate() {
         for load in &args.loads {
-            let one = |number: usize| -> anyhow::Result<Ended> {
-                let path = folder.join(file(*load, place, number));
-                let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-                let (status, seconds) = text.trim().split_once(' ').with_context(|| path.display().to_string())?;
-                Ok(Ended { status: status.parse()?, seconds: seconds.parse()? })
-            };
-            let all: Vec<Ended> = (1..=args.runs).map(one).collect::<anyhow::Result<_>>()?;
+            let files = (1..=args.runs).map(|number| folder.join(file(*load, place, number)));
+            let kept = files.filter(|path| path.exists());
+            let all: Vec<Ended> = kept.map(|path| Ended::read(&path)).collect::<anyhow::Result<_>>()?;
             let count = |status: i32| all.iter().filter(|ended| ended.status == status).count();
             let seconds: Vec<f64> = all.iter().map(|ended| ended.seconds).collect();
             let longest = seconds.iter().copied().fold(0.0, f64::max);
