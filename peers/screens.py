@@ -36,6 +36,7 @@ COMMANDS = [
     "punctual governor ramp",
     "punctual governor switch",
     "punctual why --duration 2s",
+    "punctual cyclic --duration 3s",
 ]
 
 

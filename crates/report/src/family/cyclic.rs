@@ -200,14 +200,27 @@ fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
             "Nothing was added to the load of the machine: an idle machine says little of its worst case. --load adds some.".to_owned(),
         );
     }
-    Answer { table: Some(first_figures(run, &all)), ..Answer::in_words(sentences) }
+    Answer { table: Some(first_figures(run, &all, worst)), ..Answer::in_words(sentences) }
 }
+
+/// Rows for which a first screen has room.
+const MOST_IN_ORDER: usize = 8;
 
 /// Letters of a histogram.
 const DRAWING: usize = 12;
 
-/// The figures of the first screen: a row for each CPU.
-fn first_figures(run: &Run, all: &[Cyclic<'_>]) -> Table {
+/// The figures of the first screen: a row for each CPU; of many, the worst first. That of the worst stays.
+fn first_figures(run: &Run, all: &[Cyclic<'_>], worst: &Cyclic<'_>) -> Table {
+    let alike = all.iter().all(|thread| alike(thread) == alike(worst));
+    let name = |thread: &Cyclic<'_>| {
+        let cpu = thread.subject.trim_start_matches("cpu");
+        let (conditions, load) = self::alike(thread);
+        match (alike, load) {
+            (true, _) => cpu.to_owned(),
+            (false, None) => format!("{cpu}, {conditions}"),
+            (false, Some(load)) => format!("{cpu}, {conditions}, load: {load}"),
+        }
+    };
     let latest = |thread: &Cyclic<'_>| of_the_latest(run, thread).map_or("-".to_owned(), |(cause, _)| cause);
     let scale = Scale::over(all.iter().map(|thread| thread.series));
     let heading = scale.map_or_else(String::new, |scale| {
@@ -215,8 +228,8 @@ fn first_figures(run: &Run, all: &[Cyclic<'_>]) -> Table {
         format!("{low} to {high}")
     });
     let columns = Columns::new()
-        .left("CPU", ALWAYS, |thread: &Cyclic<'_>| thread.subject.trim_start_matches("cpu").to_owned())
-        .count("wake-ups", 40, |thread| Some(thread.summary.count))
+        .left("CPU", ALWAYS, name)
+        .count("wake-ups", 40, |thread: &Cyclic<'_>| Some(thread.summary.count))
         .count("missed", ALWAYS, |thread| thread.metrics.missed)
         .ns("p50", ALWAYS, |thread| thread.summary.p50)
         .ns("p99", ALWAYS, |thread| thread.summary.p99)
@@ -226,5 +239,12 @@ fn first_figures(run: &Run, all: &[Cyclic<'_>]) -> Table {
             let bins = scale.and_then(|scale| format::bins(thread.series, scale, DRAWING));
             bins.map_or_else(|| units::ABSENT.to_owned(), |bins| format::draw(&bins))
         });
-    if run.causes.is_some() { columns.left("max lost to", ALWAYS, latest).plain(all) } else { columns.plain(all) }
+    let mut by_max = all.to_vec();
+    by_max.sort_by_key(|thread| thread.summary.max);
+    let figures = by_max.iter().map(|thread| (name(thread), units::known(thread.summary.max))).collect();
+    // As long as all have room, CPUs stand in their own order.
+    let in_order = if all.len() > MOST_IN_ORDER { by_max.into_iter().rev().collect() } else { all.to_vec() };
+    let columns = columns.when(run.causes.is_some(), |columns| columns.left("max lost to", ALWAYS, latest));
+    let table = columns.plain(&in_order);
+    table.ranked_by("max", figures, vec![name(worst)])
 }

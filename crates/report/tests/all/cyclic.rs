@@ -184,3 +184,26 @@ fn runs_of_other_intervals_are_compared_where_they_are_alike() {
     let several = compared(old, two, true);
     assert_eq!((subjects(&several).len(), several.unmatched.len()), (0, 4));
 }
+
+/// A machine of many CPUs: the row of the latest wake-up stays on a first screen, and the others are counted with their range.
+#[test]
+fn the_cpu_of_the_latest_wake_up_stays_on_the_screen() {
+    let of_cpu = |cpu: u32| {
+        let worst = if cpu == 40 { 9_000_000 } else { 100_000 + i64::from(cpu) * 1000 };
+        let samples: Vec<i64> = std::iter::repeat_n(10_000, 999).chain([worst]).collect();
+        thread(cpu, FIFO, None, &samples)
+    };
+    let document = Document::from_run(&run_of((0..64).map(of_cpu).collect()));
+    let screen = text::head(&document, &Style::default(), 21);
+    assert!(screen.lines().count() <= 21, "{screen}");
+    assert!(screen.contains("on CPU 40.") && screen.lines().any(|line| line.starts_with("  40 ")), "{screen}");
+    let rest = screen.lines().find(|line| line.contains(" more, ")).expect(&screen);
+    assert!(rest.contains("100 µs to") && rest.ends_with("(max)"), "the worst come first: {rest}");
+    let rows = screen.lines().filter(|line| line.contains("  1000       0 ")).count();
+    let more: usize = rest.trim().split(' ').next().unwrap().parse().unwrap();
+    assert_eq!(rows + more, 64, "{screen}");
+    // One CPU under two policies has two rows, told apart.
+    let two = run_of(vec![of_cpu(0), thread(0, OTHER, None, &samples(50_000, 4000))]);
+    let screen = text::head(&Document::from_run(&two), &Style::default(), 21);
+    assert!(screen.contains("0, SCHED_FIFO 80 ") && screen.contains("0, SCHED_OTHER "), "{screen}");
+}
