@@ -18,8 +18,10 @@ use rustix::io::Errno;
 
 /// Widest text: a longer line is hard to read.
 const WIDEST: usize = 160;
-/// Width without a terminal.
-const WIDTH_OF_A_FILE: usize = 140;
+/// Width without a terminal, as ls(1), man(1) and git(1) have it.
+const WIDTH_OF_A_PIPE: usize = 80;
+/// Width of all tables without a terminal. Columns without room are left out, and who keeps or searches all tables wants them.
+const WIDTH_OF_TABLES: usize = 140;
 /// Most characters of a message, about fifty lines: quoted input must not fill the screen.
 const LONGEST_MESSAGE: usize = 4000;
 /// Longest name shown whole.
@@ -36,22 +38,27 @@ pub(crate) enum Color {
     Never,
 }
 
-/// The style for stdout.
+/// The style of a screen on stdout.
 pub(crate) fn style(color: Color) -> Style {
-    style_for(color, io::stdout().is_terminal())
+    style_for(color, io::stdout().is_terminal(), WIDTH_OF_A_PIPE)
 }
 
-/// The style for a file.
+/// The style of all tables on stdout.
+pub(crate) fn style_of_tables(color: Color) -> Style {
+    style_for(color, io::stdout().is_terminal(), WIDTH_OF_TABLES)
+}
+
+/// The style of all tables in a file.
 pub(crate) fn style_for_file(color: Color) -> Style {
-    style_for(color, false)
+    style_for(color, false, WIDTH_OF_TABLES)
 }
 
-/// The style for stderr.
+/// The style for stderr. Without a terminal it is a log, which is searched, so that its lines are broken seldom.
 pub(crate) fn style_for_notices(color: Color) -> Style {
-    style_for(color, io::stderr().is_terminal())
+    style_for(color, io::stderr().is_terminal(), WIDTH_OF_TABLES)
 }
 
-fn style_for(color: Color, terminal: bool) -> Style {
+fn style_for(color: Color, terminal: bool, without_terminal: usize) -> Style {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
         || std::env::var_os("TERM").is_some_and(|v| v == "dumb");
     let color = match color {
@@ -60,7 +67,7 @@ fn style_for(color: Color, terminal: bool) -> Style {
         Color::Auto => terminal && !plain,
     };
     let width = terminal_size::terminal_size().map(|(w, _)| usize::from(w.0)).filter(|_| terminal);
-    let width = width.or_else(columns_told).map_or(WIDTH_OF_A_FILE, |w| w.clamp(40, WIDEST));
+    let width = width.or_else(columns_told).map_or(without_terminal, |w| w.clamp(40, WIDEST));
     Style { width, color, unicode: speaks_utf8() }
 }
 

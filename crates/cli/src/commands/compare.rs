@@ -7,9 +7,10 @@ use clap::{Args, ValueEnum};
 use punctual_report::Document;
 use punctual_report::compare::limit::Limit;
 use punctual_report::compare::{Compared, Options, Side, compare, limit};
-use punctual_report::export::{Exporter, Html, Json, Markdown, Text, text};
+use punctual_report::export::{Exporter, Html, Json, Markdown, text};
 
 use super::perform::Perform;
+use super::screen::{self, Around, Look};
 use crate::args::limits;
 use crate::args::limits::about_nothing;
 use crate::exit::{Exit, with_causes};
@@ -43,6 +44,9 @@ pub(crate) struct CompareArgs {
     /// Compare series measured under different conditions, or with another parameter such as the interval, to see what that changes
     #[arg(long)]
     pub(crate) across_conditions: bool,
+    /// Print all tables, not only the first screen
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) full: bool,
     /// Write an HTML page with charts (-: to stdout, instead of the tables)
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<Target>,
@@ -57,7 +61,7 @@ pub(crate) struct CompareArgs {
 /// The format of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// Tables for a terminal
+    /// The first screen; --full has all tables
     Text,
     /// For a pull request: differences first, the rest folded
     Markdown,
@@ -122,7 +126,7 @@ impl Perform for CompareArgs {
         let failed = show(self, &compared, outputs);
         failed.iter().for_each(|error| terminal::complain(&format!("error: {}", with_causes(error))));
         if compared.comparison.compared == 0 {
-            terminal::complain("error: nothing could be compared: the runs share no series under the same conditions");
+            terminal::complain("error: nothing could be compared; the report has the reasons");
         }
         Ok(status.unless_lost(failed.is_empty()))
     }
@@ -149,21 +153,33 @@ fn show(args: &CompareArgs, compared: &Compared, outputs: Outputs) -> Vec<anyhow
     for output in outputs.into_all() {
         failed.extend(output.write(|out| Ok(Html.write(compared, out)?)).err());
     }
+    let document = Document::of_comparison(compared);
+    let first_screen = words && args.format == Form::Text && !args.full;
+    // On one screen with the verdict, its first finding would stand twice, and many would push it out of sight.
+    let hidden = first_screen && terminal::has_both();
     if words {
-        let text = Text(terminal::style(args.color));
-        let form: &dyn Exporter<Compared> = match args.format {
-            Form::Text => &text,
-            Form::Markdown => &Markdown,
-            Form::Json => &Json,
-        };
-        failed.extend(printed(form, compared).err());
+        failed.extend(printed(args, compared, &document, hidden).err());
     }
-    let notices = text::notices(&Document::of_comparison(compared), &terminal::style_for_notices(args.color));
-    terminal::say(&notices);
+    if !hidden {
+        terminal::say(&text::notices(&document, &terminal::style_for_notices(args.color)));
+    }
     failed
 }
 
-fn printed(form: &dyn Exporter<Compared>, compared: &Compared) -> anyhow::Result<()> {
+/// What shows the rest of a comparison.
+const FLAGS: &str = "--full. Page with charts: --html FILE.";
+
+fn printed(args: &CompareArgs, compared: &Compared, document: &Document, hidden: bool) -> anyhow::Result<()> {
+    let form: &dyn Exporter<Compared> = match args.format {
+        Form::Text => {
+            let look = Look { full: args.full, quiet: false, color: args.color };
+            let more = if hidden { document.notices().count().saturating_sub(1) } else { 0 };
+            let around = Around { file: None, flags: FLAGS, more, beside: 0 };
+            return terminal::print(&screen::laid_out(document, look, &around, look.style()));
+        }
+        Form::Markdown => &Markdown,
+        Form::Json => &Json,
+    };
     let mut text = Vec::new();
     form.write(compared, &mut text)?;
     terminal::print(&String::from_utf8_lossy(&text))

@@ -71,7 +71,7 @@ fn print(document: &Document, wanted: &OutputArgs, look: Look, around: &Around) 
         terminal::say(&screen::laid_out(document, look, around, terminal::style_for_notices(wanted.color)));
         return Ok(());
     }
-    terminal::print(&screen::laid_out(document, look, around, terminal::style(wanted.color)))
+    terminal::print(&screen::laid_out(document, look, around, look.style()))
 }
 
 /// What shows the rest of a run that is not kept.

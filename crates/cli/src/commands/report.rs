@@ -114,7 +114,7 @@ impl ReportArgs {
         let look = Look { full, quiet: self.quiet, color: self.color };
         let (notices, more) = screen::notices(run, &document, look);
         let around = Around { file: None, flags: FLAGS, more, beside: notices.lines().count() };
-        let style = if takes_stdout { terminal::style(self.color) } else { terminal::style_for_file(self.color) };
+        let style = if takes_stdout { look.style() } else { terminal::style_for_file(self.color) };
         let notices = Some(notices).filter(|_| !self.quiet);
         // The answer stands last on a screen, and first in what is longer.
         let (before, after) = if full { (None, notices) } else { (notices, None) };

@@ -31,6 +31,13 @@ pub(super) struct Look {
     pub(super) color: Color,
 }
 
+impl Look {
+    /// The style for stdout.
+    pub(super) fn style(self) -> Style {
+        if self.full { terminal::style_of_tables(self.color) } else { terminal::style(self.color) }
+    }
+}
+
 /// What stands around a first screen.
 pub(super) struct Around {
     /// Where the run is kept.

@@ -89,6 +89,27 @@ fn a_saved_run_has_the_first_screen_that_its_command_gave() {
     assert_eq!(report(&folder.path().join("run.json"), &["--full", "--csv"]).code, Some(2), "of text only");
 }
 
+/// As ls(1), man(1) and git(1): 80 columns, unless COLUMNS says otherwise. All tables have more, and CSV has no width.
+#[test]
+fn without_a_terminal_a_screen_has_80_columns() {
+    let run = concat!(env!("CARGO_MANIFEST_DIR"), "/../report/tests/records/quiet.json");
+    let widest = |args: &[&str], columns: Option<&str>| {
+        let mut command = punctual(&[&["report", run], args].concat());
+        command.env_remove("COLUMNS");
+        if let Some(columns) = columns {
+            command.env("COLUMNS", columns);
+        }
+        let left: Left = command.output().unwrap().into();
+        left.stdout.lines().map(|line| line.chars().count()).max().unwrap()
+    };
+    assert!((70..=80).contains(&widest(&[], None)), "{}", widest(&[], None));
+    assert!(widest(&[], Some("60")) <= 60);
+    assert!((100..=140).contains(&widest(&["--full"], None)), "{}", widest(&["--full"], None));
+    // A line of code is not broken.
+    assert!(widest(&["--full"], Some("80")) < widest(&["--full"], None));
+    assert_eq!(widest(&["--csv"], Some("60")), widest(&["--csv"], None), "a table for programs is not cut");
+}
+
 #[test]
 fn the_last_run_is_kept_for_this_user_alone() {
     let folder = tempfile::tempdir().unwrap();

@@ -34,6 +34,24 @@ fn what_became_later_is_found() {
     insta::assert_snapshot!(left.stdout);
 }
 
+/// The answer fits a screen; --full has all tables below it, and is of the text alone.
+#[test]
+fn one_screen_and_all_tables() {
+    let folder = runs();
+    let said = |more: &[&str]| punctual(folder.path(), &[&["compare", "a.json", "late.json"][..], more].concat());
+    let screen = said(&[]).stdout;
+    assert!(screen.lines().count() < 24 && screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+    assert_eq!(screen.lines().last(), Some("  All tables: --full. Page with charts: --html FILE."));
+    assert!(!screen.contains("detectable"), "{screen}");
+    let full = said(&["--full"]).stdout;
+    for part in ["Different: wait, asked 100 µs", "No difference shown, 8 figures", "detectable", "Runs"] {
+        assert!(full.contains(part), "{part}: {full}");
+    }
+    assert!(full.starts_with(screen.lines().next().unwrap()), "{full}");
+    let refused = said(&["--full", "--format", "json"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+}
+
 #[test]
 fn markdown_for_a_pull_request() {
     let folder = runs();
@@ -109,8 +127,9 @@ fn another_kernel_is_named_first() {
     let folder = runs();
     folder.save("kernel.json", &run(Made { seed: 2, minute: 2, kernel: "6.12.1-amd64", ..USUAL }));
     let left = punctual(folder.path(), &["compare", "a.json", "kernel.json"]);
-    let first = left.stdout.lines().next().unwrap_or_default().trim();
-    assert_eq!(first, "The old runs are of another machine or kernel: kernel 6.1.0-18-amd64 → 6.12.1-amd64.");
+    let said = left.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = "The old runs are of another machine or kernel: kernel 6.1.0-18-amd64 → 6.12.1-amd64.";
+    assert!(said.starts_with(first), "{said}");
     let left = punctual(folder.path(), &["compare", "a.json", "same.json"]);
     assert!(!left.stdout.contains("another machine"), "{}", left.stdout);
 }
@@ -184,6 +203,6 @@ fn several_runs_a_side() {
     }
     let left = punctual(folder.path(), &[&["compare"][..], &old, &new].concat());
     assert_eq!(left.code, Some(0), "{}", left.stderr);
-    assert!(left.stdout.contains("interleaved"), "{}", left.stdout);
-    assert!(left.stdout.contains("1 later"), "{}", left.stdout);
+    assert!(left.stdout.contains("Interleaved"), "{}", left.stdout);
+    assert!(left.stdout.starts_with("p50 of nanosleep is ") && left.stdout.contains(" later: "), "{}", left.stdout);
 }

@@ -81,7 +81,7 @@ fn nothing_in_common_is_said() {
     let mut other = run(Made { seed: 2, minute: 1, ..USUAL });
     other.series.iter_mut().for_each(|series| series.experiment = Experiment::Yield(Typed::default()));
     folder.save("b.json", &other);
-    let left = punctual(folder.path(), &["compare", "a.json", "b.json"]);
+    let left = punctual(folder.path(), &["compare", "a.json", "b.json", "--full"]);
     assert_eq!(left.code, Some(1));
     assert!(left.stdout.contains("Nothing could be compared"), "{}", left.stdout);
     assert!(left.stdout.contains("only in the old runs"), "{}", left.stdout);
@@ -175,7 +175,7 @@ fn very_many_series() {
     let folder = Folder::new();
     many(&folder, "a.json", 0, 8_000);
     many(&folder, "b.json", 1, 8_000);
-    let args = ["compare", "a.json", "b.json", "--fail-if", "any +10%", "--html", "page.html"];
+    let args = ["compare", "a.json", "b.json", "--fail-if", "any +10%", "--html", "page.html", "--full"];
     let left = punctual(folder.path(), &args);
     assert_eq!(left.code, Some(4));
     assert!(left.stdout.len() < 100_000 && left.stderr.len() < 200_000, "{} {}", left.stdout.len(), left.stderr.len());

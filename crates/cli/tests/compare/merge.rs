@@ -83,6 +83,6 @@ fn merged_runs_are_several_runs_a_side() {
     }
     let left = punctual(folder.path(), &["compare", "old.json", "new.json"]);
     assert_eq!(left.code, Some(0), "{}", left.stderr);
-    assert!(left.stdout.contains("3 runs") && left.stdout.contains("interleaved"), "{}", left.stdout);
+    assert!(left.stdout.contains("3 runs") && left.stdout.contains("Interleaved"), "{}", left.stdout);
     assert!(left.stdout.contains("later"), "{}", left.stdout);
 }

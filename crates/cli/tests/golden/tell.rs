@@ -105,7 +105,8 @@ impl Teller<'_> {
 
     fn comparison(&self, name: &str, arguments: &str) {
         let (compare, name) = (format!("compare {arguments}"), format!("compare-{name}"));
-        self.texts(&name, &compare);
+        self.texts(&name, &format!("{compare} --full"));
+        self.write(&name, "first-screen.txt", self.on_terminal(&compare, WIDTHS[0]).as_bytes());
         for (form, extension) in [("--format markdown", "md"), ("--format json", "json"), ("--html -", "html")] {
             self.write(&name, &format!("report.{extension}"), &self.stdout(&format!("{compare} {form}")));
         }

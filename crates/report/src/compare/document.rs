@@ -1,11 +1,11 @@
-//! A comparison as a [`Document`]: limits, differences as tables and as a forest plot, detectable differences, and changed
+//! A comparison as a [`Document`]: first screen, limits, differences as tables and as a forest plot, detectable differences, and changed
 //! surroundings.
 
 use crate::compare::limit::Judgement;
 use crate::compare::outcome::{FigureComparison, SeriesComparison, Verdict};
-use crate::compare::why;
 use crate::compare::words::{self, MOST, change, interval};
 use crate::compare::{Comparison, Figure, RunName};
+use crate::compare::{screen, why};
 use crate::document::{
     Album, Axis, Block, Chapter, Column, Columns, Document, Form, Level, Line, Note, Paint, Phrase, Picture, Point,
     Row, Section, Table, ends,
@@ -42,16 +42,6 @@ impl Document {
     #[must_use]
     pub fn of_comparison(compared: &Compared) -> Self {
         let comparison = &compared.comparison;
-        let mut lead = Section::default();
-        lead.blocks.extend(compared.gate().map(|gate| Block::Line(gate.sentence)));
-        lead.blocks.extend(words::summary(comparison).into_iter().map(Block::Paragraph));
-        lead.blocks.extend(comparison.causes.iter().flat_map(why::sentences).map(Block::Paragraph));
-        let interrupted = comparison.old.iter().chain(&comparison.new).filter(|run| !run.complete).count();
-        if interrupted > 0 {
-            lead.blocks.push(Block::Warning(format!(
-                "Incomplete: {interrupted} of the runs were interrupted. What they measured is compared, the rest is missing."
-            )));
-        }
         let mut sections: Vec<Section> = Vec::new();
         sections.extend(compared.judgement.as_ref().map(|judgement| limits(judgement, comparison)));
         let forest = album(comparison).map(Block::Album);
@@ -60,12 +50,17 @@ impl Document {
         sections.extend(overlay.map(|album| Section::new("Old and new by percentile").with(album)));
         sections.extend(figures(comparison));
         sections.extend(comparison.causes.as_ref().and_then(why::section));
-        let missing = words::missing(comparison);
+        let missing = words::missing(comparison, 6);
         sections.extend((!missing.is_empty()).then(|| folded("Not comparable", Block::said(missing))));
         sections.push(folded("What changed around it", changes(comparison)));
         sections.push(folded("Runs", runs(comparison)));
         let chapters = sections.into_iter().map(Chapter::from_section).collect();
-        Self { title: "punctual compare".to_owned(), lead: vec![lead], chapters, ..Self::default() }
+        Self {
+            title: "punctual compare".to_owned(),
+            head: screen::sections(comparison, compared.judgement.as_ref()),
+            chapters,
+            ..Self::default()
+        }
     }
 }
 
@@ -94,7 +89,8 @@ fn figures(comparison: &Comparison) -> Vec<Section> {
     let mut sections = Vec::new();
     for (experiment, rows) in by_experiment(words::rows(comparison, words::differs)) {
         let heading = format!("Different: {}", comparison.names.heading(experiment));
-        sections.push(Section::new(heading).with(Block::Table(table(comparison, &rows))));
+        // The first screen has the largest of them.
+        sections.push(folded(&heading, Block::Table(table(comparison, &rows))));
     }
     for (experiment, rows) in by_experiment(words::rows(comparison, |verdict| verdict == Verdict::NoDifference)) {
         let count = units::count(rows.len() as u64);
@@ -200,6 +196,11 @@ fn full_table(series: &[&SeriesComparison], names: &[String]) -> Table {
     columns().plain(&lines)
 }
 
+/// A series, and its name in a picture.
+type Drawn<'a> = (&'a SeriesComparison, String);
+
+/// Letters of such a name.
+const LETTERS: usize = 40;
 /// Most series in one picture: more are not readable.
 const ROWS: usize = 24;
 /// Range of the drawn changes, as shares: down to zero, and up to five times as much. Tables have the others.
@@ -209,12 +210,13 @@ const APART: f64 = 0.24;
 
 /// Pictures of all comparable series; `None` without such series.
 pub(super) fn album(comparison: &Comparison) -> Option<Album> {
-    let drawn: Vec<&SeriesComparison> = comparison.series.iter().filter(|series| is_drawn(series)).collect();
+    let names = comparison.names.on_screen(&comparison.series).into_iter().map(|name| name.within(LETTERS));
+    let drawn: Vec<Drawn<'_>> = comparison.series.iter().zip(names).filter(|(series, _)| is_drawn(series)).collect();
     let parts = drawn.chunks(ROWS).enumerate().map(|(number, series)| {
         let first = number * ROWS + 1;
         (format!("series {first} to {} of {}", first + series.len() - 1, drawn.len()), series)
     });
-    let album = pictures::album("", parts, |_, series| picture(comparison, series));
+    let album = pictures::album("", parts, |_, series| picture(series));
     (!album.pictures.is_empty()).then_some(album)
 }
 
@@ -244,14 +246,14 @@ fn share(figure: &FigureComparison) -> Option<(f64, f64, f64)> {
     ))
 }
 
-fn picture(comparison: &Comparison, series: &[&SeriesComparison]) -> Option<Picture> {
-    let names: Vec<String> = series.iter().map(|compared| comparison.names.anywhere(compared)).collect();
+fn picture(drawn: &[Drawn<'_>]) -> Option<Picture> {
+    let (series, names): (Vec<&SeriesComparison>, Vec<String>) = drawn.iter().cloned().unzip();
     let within = |share: f64| share.clamp(FURTHEST.0, FURTHEST.1);
     let shares = series.iter().flat_map(|compared| compared.figures.iter().filter_map(share));
     let (low, high) = ends(shares.flat_map(|(value, low, high)| [value, low, high]).map(within).chain([-0.02, 0.02]))?;
     let room = (high - low) * 0.04;
     let y = Axis::names(&names);
-    let mut lines: Vec<Line> = Figure::ALL.into_iter().map(|figure| line(figure, series, &names)).collect();
+    let mut lines: Vec<Line> = Figure::ALL.into_iter().map(|figure| line(figure, &series, &names)).collect();
     lines.retain(|line| !line.points.is_empty());
     lines.push(no_change(y.low, y.high));
     Some(Picture {
@@ -262,7 +264,7 @@ fn picture(comparison: &Comparison, series: &[&SeriesComparison]) -> Option<Pict
         x: Axis::linear("change", low - room, high + room, 9, &|share| percent(share)),
         y,
         lines,
-        table: full_table(series, &names),
+        table: full_table(&series, &names),
         letters: None,
     })
 }

@@ -14,6 +14,7 @@ mod document;
 pub mod limit;
 mod names;
 mod outcome;
+mod screen;
 pub mod sequential;
 mod side;
 mod why;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::compare::limit::{Finding, Judgement, What};
+use crate::compare::names::measured;
 use crate::compare::outcome::{Difference, FigureComparison, Range, SeriesComparison, Verdict};
 use crate::compare::{Change, Comparison, Figure, Unmatched, WhyUnmatched};
 use crate::document::{Level, Phrase};
@@ -29,20 +30,15 @@ pub(crate) fn differs(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Worse | Verdict::Better)
 }
 
-/// A subject, after its experiment if the experiment measures governors and settings: `ramp as found`.
-fn measured(experiment: &str, subject: &str) -> String {
-    const ON_SETTINGS: [&str; 3] = ["ramp", "switch", "boost"];
-    if ON_SETTINGS.contains(&experiment) { format!("{experiment} {subject}") } else { subject.to_owned() }
-}
-
-/// A share with its sign: `+20.1 %`.
+/// A share with its sign: `+20.1 %`, and from a hundred times on `+290×`.
 fn signed(share: f64) -> String {
     let percent = share * 100.0;
     let minus = '−';
     let sign = if percent < 0.0 { minus } else { '+' };
     let percent = percent.abs();
     match percent {
-        _ if percent >= 9_950.0 => format!("{sign}{:.0}-fold", percent / 100.0),
+        _ if percent >= 999_950.0 => ">9999×".to_owned(),
+        _ if percent >= 9_950.0 => format!("{sign}{:.0}×", percent / 100.0),
         _ if percent >= 9.95 => format!("{sign}{percent:.0} %"),
         _ => format!("{sign}{percent:.1} %"),
     }
@@ -79,29 +75,10 @@ pub(super) const DETECTABLE: &str =
 /// The smallest detectable increase.
 pub(super) fn detectable(difference: &Difference) -> String {
     match difference.shows_share {
-        Some(share) if share > 99.0 => format!("{}-fold", "≥100"),
+        Some(share) if share > 99.0 => "≥100×".to_owned(),
         Some(share) => signed(share),
         None => signed_ns(difference.shows_ns),
     }
-}
-
-/// The extent and the result of the comparison, in sentences.
-pub(crate) fn summary(comparison: &Comparison) -> Vec<String> {
-    let side = |runs: &[super::RunName]| {
-        let mut files: Vec<String> = runs.iter().map(|run| sanitize(&run.shown())).collect();
-        // A merged file holds several runs.
-        files.dedup();
-        match (runs, files.as_slice()) {
-            ([one], _) => format!("{} of {}", files[0], &one.started.get(..10).unwrap_or(&one.started)),
-            (_, [file]) => format!("{} runs of {file}", runs.len()),
-            _ => format!("{} runs ({})", runs.len(), listed(&files, 4)),
-        }
-    };
-    let mut first = format!("Old: {}. New: {}.", side(&comparison.old), side(&comparison.new));
-    if comparison.in_turns {
-        first.push_str(" Old and new runs are interleaved: each is compared with its neighbour.");
-    }
-    other_machine(comparison).into_iter().chain([outcome(comparison), first]).collect()
 }
 
 /// What is different about the machine itself and its kernel.
@@ -112,55 +89,64 @@ pub(super) fn other_machine(comparison: &Comparison) -> Option<String> {
     (!told.is_empty()).then(|| format!("The old runs are of another machine or kernel: {}.", told.join("; ")))
 }
 
-fn outcome(comparison: &Comparison) -> String {
-    let compared = comparison.compared;
-    if compared == 0 {
-        return "Nothing could be compared.".to_owned();
-    }
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for (series, figure) in rows(comparison, differs) {
-        *counts.entry(figure.verdict.word(figure.figure, series.quantity)).or_default() += 1;
-    }
-    if counts.is_empty() {
-        return format!("No difference that this data can show, in any of {compared} figures.");
-    }
-    let parts: Vec<String> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
-    let rest = compared - counts.values().sum::<usize>();
-    let rest = match rest {
-        0 => String::new(),
-        1 => "; the other one shows no difference".to_owned(),
-        _ => format!("; the other {rest} show no difference"),
-    };
-    format!("Of {compared} figures that could be compared: {}{rest}.", listed(&parts, usize::MAX))
+/// The smallest detectable increases of a figure as shares of the old one: the median of the series, the least and the most.
+struct Sight {
+    figure: Figure,
+    series: usize,
+    median: f64,
+    ends: (f64, f64),
 }
 
-/// The smallest detectable increase of each figure.
-pub(super) fn sight(comparison: &Comparison) -> Option<String> {
-    let mut parts = Vec::new();
-    for figure in Figure::ALL {
+/// Those of each figure.
+fn sights(comparison: &Comparison) -> Vec<Sight> {
+    let of = |figure: Figure| {
         let shares: Vec<f64> = rows(comparison, |verdict| verdict != Verdict::NotComparable)
             .iter()
             .filter(|(_, compared)| compared.figure == figure)
             .filter_map(|(_, compared)| compared.difference?.shows_share)
             .filter(|share| share.is_finite())
             .collect();
-        let ends = shares.iter().copied().min_by(f64::total_cmp).zip(shares.iter().copied().max_by(f64::total_cmp));
-        let (Some((least, most)), Some(middle)) = (ends, median(&shares)) else { continue };
-        let percent = |share: f64| if share > 10.0 { "more than tenfold".to_owned() } else { units::share(share) };
-        let half = percent(middle);
-        parts.push(match shares.len() {
-            1 => format!("{} {half}", figure.name()),
-            _ => format!("{} {half} ({} to {})", figure.name(), percent(least), percent(most)),
-        });
-    }
+        let ends = shares.iter().copied().min_by(f64::total_cmp).zip(shares.iter().copied().max_by(f64::total_cmp))?;
+        Some(Sight { figure, series: shares.len(), median: median(&shares)?, ends })
+    };
+    Figure::ALL.into_iter().filter_map(of).collect()
+}
+
+/// A detectable increase in words.
+fn seen(share: f64) -> String {
+    if share > 10.0 { "more than tenfold".to_owned() } else { units::share(share) }
+}
+
+/// The smallest detectable increase of each figure.
+pub(super) fn sight(comparison: &Comparison) -> Option<String> {
+    let part = |sight: &Sight| match sight.series {
+        1 => format!("{} {}", sight.figure.name(), seen(sight.median)),
+        _ => {
+            format!("{} {} ({} to {})", sight.figure.name(), seen(sight.median), seen(sight.ends.0), seen(sight.ends.1))
+        }
+    };
+    let parts: Vec<String> = sights(comparison).iter().map(part).collect();
     (!parts.is_empty()).then(|| {
         let told = parts.join("; ");
         format!("Smallest detectable increase with 90 % power, median of the series (range): {told}.")
     })
 }
 
-/// Series that could not be compared, by reason.
-pub(super) fn missing(comparison: &Comparison) -> Vec<String> {
+/// What the comparison would have shown, in a sentence.
+pub(super) fn power(comparison: &Comparison) -> Option<String> {
+    let part = |sight: &Sight| match sight.figure {
+        Figure::Cpu => format!("{} in CPU time", seen(sight.median)),
+        figure => format!("{} at {}", seen(sight.median), figure.name()),
+    };
+    let sights = sights(comparison);
+    let parts: Vec<String> = sights.iter().map(part).collect();
+    let of = if sights.iter().any(|sight| sight.series > 1) { " (median of the series)" } else { "" };
+    (!parts.is_empty())
+        .then(|| format!("Nine of ten such comparisons would show an increase by {}{of}.", listed(&parts, usize::MAX)))
+}
+
+/// Series that could not be compared, by reason, with the names of at most this many.
+pub(super) fn missing(comparison: &Comparison, most: usize) -> Vec<String> {
     let mut by_reason: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (series, figure) in rows(comparison, |verdict| verdict == Verdict::NotComparable) {
         let why = sanitize(figure.why.as_deref().unwrap_or("unknown"));
@@ -173,7 +159,7 @@ pub(super) fn missing(comparison: &Comparison) -> Vec<String> {
     }
     let tell = |(why, mut names): (String, Vec<String>)| {
         names.dedup();
-        format!("{why}: {}", listed(&names, 6))
+        format!("{why}: {}", listed(&names, most))
     };
     by_reason.into_iter().map(tell).take(MOST).collect()
 }
@@ -199,13 +185,16 @@ pub(crate) fn gate(judgement: &Judgement, comparison: &Comparison) -> Gate {
     Gate::new(judgement, &judged(judgement, comparison))
 }
 
-/// The settings that neither command line changed, but that held otherwise. That it is the cause is not shown: other things may have
-/// changed with it.
-fn probable_cause(series: &SeriesComparison) -> Option<String> {
+/// The settings that held otherwise on the new side: the machine's, where nothing else was asked for.
+pub(super) fn settings(series: &SeriesComparison) -> Vec<String> {
     let arrow = "→";
-    let told =
-        series.changed.iter().map(|change| format!("{} {arrow} {}", sanitize(&change.old), sanitize(&change.new)));
-    let told: Vec<String> = told.collect();
+    let told = |change: &Change| format!("{} {arrow} {}", sanitize(&change.old), sanitize(&change.new));
+    series.changed.iter().map(told).collect()
+}
+
+/// The cause that these suggest. That they are the cause is not shown: other things may have changed with them.
+fn probable_cause(series: &SeriesComparison) -> Option<String> {
+    let told = settings(series);
     (!told.is_empty()).then(|| format!(" Probable cause: {}.", told.join(", ")))
 }
 
@@ -241,15 +230,4 @@ fn phrase(level: Level, finding: &Finding, comparison: &Comparison) -> Phrase {
         _ => None,
     };
     Phrase { remedy: remedy.map(Hint::from), ..Phrase::new(level, text) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::measured;
-
-    #[test]
-    fn governors_and_settings_are_named_after_their_experiment() {
-        assert_eq!(measured("ramp", "as found"), "ramp as found");
-        assert_eq!(measured("wait", "nanosleep"), "nanosleep");
-    }
 }

@@ -109,29 +109,44 @@ pub struct Table {
 pub struct Ranking {
     /// What the rows are ranked by.
     pub by: String,
-    /// The first cell of each row and its figure, in the order of the figures.
+    /// The name of each row and its figure, in the order of the figures.
     pub figures: Vec<(String, String)>,
-    /// The first cells of the rows that stay: a sentence names them.
+    /// The names of the rows that stay: a sentence names them.
     pub named: Vec<String>,
-    /// The first cells of the rows that were left out.
+    /// The names of the rows that were left out.
     pub left_out: Vec<String>,
+    /// How many of its first cells name a row; 0 counts as 1.
+    pub cells: usize,
+    /// What is said of rows without a figure, where something is: `without a shown difference`.
+    pub without: &'static str,
 }
 
 impl Ranking {
-    /// `5 more, 80.1 µs to 3.01 ms (p50)`.
+    /// `5 more, 80.1 µs to 3.01 ms (p50)`; `9 more: 2 by −12 % to +86 % (change), 7 without a shown difference`.
     fn rest(&self) -> Option<String> {
         let left_out = self
             .figures
             .iter()
             .filter(|(name, figure)| self.left_out.contains(name) && !figure.is_empty() && figure != units::ABSENT);
         let known: Vec<&str> = left_out.map(|(_, figure)| figure.as_str()).collect();
-        let by = &self.by;
+        let (by, without, all) = (&self.by, self.without, self.left_out.len());
         let range = match (known.first(), known.last()) {
-            (Some(first), Some(last)) if first != last => format!(", {first} to {last} ({by})"),
-            (Some(only), _) => format!(", {only} ({by})"),
+            (Some(first), Some(last)) if first != last => format!("{first} to {last} ({by})"),
+            (Some(only), _) => format!("{only} ({by})"),
             (None, _) => String::new(),
         };
-        (!self.left_out.is_empty()).then(|| format!("{} more{range}", self.left_out.len()))
+        let unknown = if without.is_empty() { 0 } else { all.saturating_sub(known.len()) };
+        (all > 0).then(|| match (known.len(), unknown) {
+            (0, 0) => format!("{all} more"),
+            (_, 0) => format!("{all} more, {range}"),
+            (0, _) => format!("{all} more {without}"),
+            (known, unknown) => format!("{all} more: {known} by {range}, {unknown} {without}"),
+        })
+    }
+
+    /// What the row with these cells is called.
+    fn name(&self, cells: &[String]) -> String {
+        cells[..self.cells.max(1).min(cells.len())].join(" ")
     }
 }
 
@@ -148,10 +163,10 @@ impl Table {
         self.ranked_by(by, figures, named)
     }
 
-    /// Ranked by these figures, given in their order with the first cells of their rows.
+    /// Ranked by these figures, given in their order with the names of their rows.
     #[must_use]
     pub(crate) fn ranked_by(mut self, by: &str, figures: Vec<(String, String)>, named: Vec<String>) -> Self {
-        self.ranking = Some(Ranking { by: by.to_owned(), figures, named, left_out: Vec::new() });
+        self.ranking = Some(Ranking { by: by.to_owned(), figures, named, ..Ranking::default() });
         self
     }
 
@@ -169,12 +184,12 @@ impl Table {
             return true;
         };
         let spare = |row: &Row| match row {
-            Row::Cells(cells, _) => !cells.first().is_some_and(|name| ranking.named.contains(name)),
+            Row::Cells(cells, _) => !ranking.named.contains(&ranking.name(cells)),
             Row::Label(_) => false,
         };
         let Some(at) = self.rows.iter().rposition(spare) else { return false };
         if let Row::Cells(cells, _) = self.rows.remove(at) {
-            ranking.left_out.extend(cells.into_iter().next());
+            ranking.left_out.push(ranking.name(&cells));
         }
         true
     }

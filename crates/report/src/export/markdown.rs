@@ -123,7 +123,8 @@ fn table(table: &Table) -> String {
     line(drawn.iter().map(|i| heading(&table.columns[*i])).collect());
     let rule = |i: &usize| if table.columns[*i].align == Align::Right { "---:" } else { "---" }.to_owned();
     line(drawn.iter().map(rule).collect());
-    for row in &table.rows {
+    let rest = table.rest().map(Row::Label);
+    for row in table.rows.iter().chain(&rest) {
         match row {
             Row::Cells(cells, _) => {
                 line(drawn.iter().map(|&i| cells.get(i).map_or(String::new(), |cell| escaped(cell))).collect());

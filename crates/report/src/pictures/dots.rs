@@ -129,6 +129,62 @@ fn point((place, row): (i32, &Dot)) -> Point {
     }
 }
 
+/// A row of two sides: the old and the new median, and the old and the new 99th percentile, ns.
+#[derive(Debug, Clone)]
+pub(crate) struct Overlaid {
+    /// Its name.
+    pub(crate) name: String,
+    /// The medians.
+    pub(crate) p50: [f64; 2],
+    /// The 99th percentiles.
+    pub(crate) p99: Option<[f64; 2]>,
+}
+
+/// How far old and new are from the middle of their row.
+const APART: f64 = 0.2;
+
+/// Old and new over each other, a row each; `None` of none.
+pub(crate) fn overlaid(rows: &[Overlaid]) -> Option<Album> {
+    let figures = rows.iter().flat_map(|row| row.p50.into_iter().chain(row.p99.into_iter().flatten()));
+    let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
+    let line = |(side, label): (usize, &str)| Line {
+        label: label.to_owned(),
+        shown: true,
+        form: Form::Spans,
+        points: (0..).zip(rows).map(|(place, row)| side_of(row, place, (side, label))).collect(),
+    };
+    let cells = |row: &Overlaid| {
+        let [old, new] = row.p50.map(units::duration_fine);
+        vec![row.name.clone(), old, new]
+    };
+    let picture = Picture {
+        title: "Old and new".to_owned(),
+        about: "The upper mark, a circle, is the old median, the lower one, a square, the new; the line reaches to p99. The figures are \
+                the medians. The scale is logarithmic; left is better."
+            .to_owned(),
+        x: Axis::log_ns("", figures)?,
+        y: Axis::names(&names),
+        lines: [(0, "old"), (1, "new")].map(line).to_vec(),
+        table: Table::plain(&["", "old", "new"], rows.iter().map(cells).collect()),
+        letters: None,
+    };
+    Some(Album { pictures: vec![(String::new(), picture)], side_by_side: true, ..Album::default() })
+}
+
+fn side_of(row: &Overlaid, place: i32, (side, label): (usize, &str)) -> Point {
+    let p50 = row.p50[side].max(1.0);
+    let p99 = row.p99.map(|p99| p99[side].max(1.0));
+    let told = p99.map_or(String::new(), |ns| format!(", p99 {}", units::duration_fine(ns)));
+    Point {
+        x: p50,
+        y: -f64::from(place) + if side == 0 { APART } else { -APART },
+        says: format!("{}, {label}: p50 {}{told}", row.name, units::duration_fine(p50)),
+        mark: true,
+        span: p99.map(|p99| (p50.min(p99), p99.max(p50))),
+        ..Point::default()
+    }
+}
+
 /// The baseline's median, across all rows.
 fn guide(base: &Dot, y: &Axis) -> Line {
     let ns = base.p50.unwrap_or(1).max(1);

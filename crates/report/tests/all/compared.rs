@@ -9,7 +9,7 @@ use punctual_report::{Document, Style};
 use crate::common::{Made, found, run, set};
 
 /// Rounds from which a median can be compared.
-fn with_rounds(mut series: Series) -> Series {
+pub(crate) fn with_rounds(mut series: Series) -> Series {
     let summary = series.summary.clone();
     series.rounds = (0..20)
         .map(|round| RoundFigures {
@@ -23,7 +23,7 @@ fn with_rounds(mut series: Series) -> Series {
 }
 
 /// Two waits under two sets of conditions, and a yield with its cost and its absence; `later` multiplies all.
-fn made(minute: i64, later: i64) -> Run {
+pub(crate) fn made(minute: i64, later: i64) -> Run {
     let (found, slack) = ("as found", "slack 1 ns");
     let wait = |conditions, asked| Made::sleep("nanosleep", conditions, 50_000 * later).asked(asked);
     let waits = [wait(found, 100_000), wait(found, 1_000_000), wait(slack, 100_000), wait(slack, 1_000_000)];

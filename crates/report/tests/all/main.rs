@@ -9,6 +9,7 @@ mod common;
 mod compare;
 mod compared;
 mod compared_causes;
+mod compared_screen;
 mod contradictions;
 mod cyclic;
 mod document;

@@ -21,9 +21,9 @@ const ROW: i32 = 26;
 const LEFT: (i32, usize) = (84, 40);
 /// Beside a name: the space before it, a tick mark and what stands between them.
 const BESIDE: i32 = 14;
-/// A small picture's width, the space around the data above and below, a row, and a figure beside a row. The last is the most
-/// letters of a name.
-const SMALL: Small = Small { width: 400, above: 22, below: 26, row: 21, figure: 58, letters: 22 };
+/// A small picture's width with names of usual length, the space around the data above and below, a row, and a figure beside a row. The last
+/// is the most letters of a name.
+const SMALL: Small = Small { width: 400, name: 150, above: 22, below: 26, row: 21, figure: 58, letters: 24 };
 /// Between the labels of a horizontal axis.
 const BETWEEN: i32 = 12;
 /// Length of a tick mark.
@@ -36,6 +36,7 @@ const NUMBERED: usize = 32;
 /// Sizes of a small picture, in pixels and letters.
 struct Small {
     width: i32,
+    name: i32,
     above: i32,
     below: i32,
     row: i32,
@@ -69,9 +70,11 @@ impl<'a> Frame<'a> {
     pub(super) fn small(picture: &'a Picture) -> Self {
         let rows = SMALL.row * picture.y.ticks.len() as i32;
         let left = BESIDE + widest(&picture.y, SMALL.letters);
-        let right = SMALL.width - SMALL.figure * (picture.table.columns.len() as i32 - 1) - 4;
+        // Long names make it wider, and leave the data their room.
+        let width = SMALL.width + (left - SMALL.name).max(0);
+        let right = width - SMALL.figure * (picture.table.columns.len() as i32 - 1) - 4;
         let data = [left, right.max(left + SMALL.figure), SMALL.above, SMALL.above + rows].map(|pixels| pixels * FINE);
-        let size = (SMALL.width * FINE, (SMALL.above + rows + SMALL.below) * FINE);
+        let size = (width * FINE, (SMALL.above + rows + SMALL.below) * FINE);
         Self { picture, size, data, letters: SMALL.letters }
     }
 

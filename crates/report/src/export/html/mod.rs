@@ -103,7 +103,7 @@ fn page(document: &Document, holds: &Markup) -> Markup {
 fn folded(document: &Document) -> Markup {
     html! {
         main {
-            (details("lead", "Machine", &document.lead))
+            @if !document.lead.is_empty() { (details("lead", "Machine", &document.lead)) }
             @for (n, chapter) in document.chapters.iter().enumerate() { (details(&format!("c{n}"), &chapter.title, &chapter.sections)) }
         }
     }

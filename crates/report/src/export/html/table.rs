@@ -17,6 +17,7 @@ pub(super) fn table(table: &Table) -> Markup {
         let class = if spare.contains(&i) { format!("{align} spare") } else { align.to_owned() };
         Some(class.trim_start().to_owned()).filter(|class| !class.is_empty())
     };
+    let rest = table.rest().map(Row::Label);
     let names: Vec<&str> = spare.iter().map(|i| table.columns[*i].heading.as_ref()).collect();
     html! {
         div class="wide" tabindex="0" role="group" aria-label="Table" {
@@ -27,7 +28,7 @@ pub(super) fn table(table: &Table) -> Markup {
                     }
                     tr { @for (i, column) in table.columns.iter().enumerate() { th scope="col" class=[class(i)] { (column.heading) } } }
                 }
-                tbody { @for content in &table.rows { (row(content, table.columns.len(), &class)) } }
+                tbody { @for content in table.rows.iter().chain(&rest) { (row(content, table.columns.len(), &class)) } }
             }
         }
         @if !names.is_empty() { p class="faint narrow" { "Not on a narrow screen: " (names.join(", ")) "." } }

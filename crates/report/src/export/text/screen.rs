@@ -42,10 +42,12 @@ enum Cut {
     Space,
     /// The code of advice.
     Code,
+    /// What stands last, but for the first sentences of the last section.
+    Last,
 }
 
 /// In this order.
-const CUTS: [Cut; 14] = [
+const CUTS: [Cut; 15] = [
     Cut::Rows(8),
     Cut::Advice(2),
     Cut::Rows(5),
@@ -60,6 +62,7 @@ const CUTS: [Cut; 14] = [
     Cut::Rows(1),
     Cut::Space,
     Cut::Code,
+    Cut::Last,
 ];
 
 struct Screen {
@@ -97,6 +100,10 @@ impl Screen {
             Cut::Machine => self.no_machine().is_some(),
             Cut::Space => !std::mem::replace(&mut self.tight, true),
             Cut::Code => self.no_code(),
+            Cut::Last => {
+                let last = self.head.last_mut().map(|section| &mut section.blocks);
+                last.filter(|blocks| blocks.len() > 1).and_then(Vec::pop).is_some()
+            }
         }
     }
 

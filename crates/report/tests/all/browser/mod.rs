@@ -76,6 +76,7 @@ fn opened_comparison(run: &Run) -> Option<(Browser, tempfile::TempDir)> {
     std::fs::write(&path, written(&Html, &unjudged(compared(run)))).unwrap();
     browser.emulate(1200, "light", "screen");
     browser.open(&path);
+    browser.eval("document.querySelectorAll('details.chapter').forEach(d => { d.open = true; })");
     Some((browser, folder))
 }
 
@@ -89,7 +90,7 @@ fn a_comparison_is_drawn_and_says_its_values() {
         assert!(chapters.as_array().unwrap().iter().any(named), "{title} is missing from {chapters}");
     }
     let spans = browser.eval(
-        "(() => { const svg = document.querySelector('figure.picture .drawing svg'), box = svg.getBoundingClientRect();
+        "(() => { const svg = document.querySelector('.album figure.picture .drawing svg'), box = svg.getBoundingClientRect();
             const lines = [...svg.querySelectorAll('.line:not(.off)')];
             const outside = [...svg.querySelectorAll('text')].filter(t => { const b = t.getBoundingClientRect();
                 return b.width && (b.left < box.left - 1 || b.right > box.right + 1 || b.top < box.top - 1 || b.bottom > box.bottom + 1); });
@@ -99,9 +100,25 @@ fn a_comparison_is_drawn_and_says_its_values() {
     assert_eq!(spans["labels"], serde_json::json!(["p50", "p99", "no change"]), "{spans}");
     assert_eq!((&spans["wide"], &spans["outside"]), (&true.into(), &serde_json::json!([])), "{spans}");
     assert!(spans["rings"].as_u64().unwrap() >= 1, "what differs carries a ring: {spans}");
-    browser.eval("document.querySelector('figure.picture .drawing svg').focus()");
+    // The first screen has old and new over each other, with both medians beside each row.
+    let overlaid = browser.eval(
+        "(() => { const svg = document.querySelector('.look figure.small svg'), box = svg.getBoundingClientRect();
+            const texts = [...svg.querySelectorAll('text')];
+            return { lines: [...svg.querySelectorAll('.line')].map(l => l.dataset.label), heads: texts.map(t => t.textContent),
+                outside: texts.filter(t => t.getBoundingClientRect().right > box.right + 1 || t.getBoundingClientRect().left < box.left - 1).length }; })()",
+    );
+    assert_eq!(
+        (&overlaid["lines"], &overlaid["outside"]),
+        (&serde_json::json!(["old", "new"]), &0.into()),
+        "{overlaid}"
+    );
+    assert!(
+        ["old", "new"].iter().all(|head| overlaid["heads"].as_array().unwrap().contains(&(*head).into())),
+        "{overlaid}"
+    );
+    browser.eval("document.querySelector('.album figure.picture .drawing svg').focus()");
     browser.press("ArrowRight", 39);
-    let said = browser.eval("document.querySelector('.tip').textContent");
+    let said = browser.eval("document.querySelector('.album .tip').textContent");
     let said = said.as_str().unwrap();
     assert!(said.contains("→") && said.contains('%') && said.contains('['), "{said:?}");
     assert_eq!(browser.eval("document.querySelectorAll('b, main script').length"), 0, "names stay text");
