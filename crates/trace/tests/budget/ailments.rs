@@ -4,46 +4,70 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread::sleep;
 use std::time::Duration;
 
-use punctual_record::{Spent, Stop, StopSignal, ThreadPolicy};
+use punctual_record::{Budget, Spent, Stop, StopSignal, ThreadBudget, ThreadPolicy};
+use punctual_testing::{Disturbed, undisturbed};
 
 use crate::{assert_whole, ns, spent, took, watched};
 
 const MS: u64 = 1_000_000;
 
-#[test]
-fn a_lock_has_its_holder_and_what_the_holder_did() {
+/// A thread waits for a lock while its holder sleeps for this long. What the wait took by its own clock, and the budget.
+fn behind_a_sleeping_holder(sleeps: Duration) -> Option<(u64, ThreadBudget, Budget)> {
     let lock = Mutex::new(());
-    let waited = AtomicU64::new(0);
-    let Some((thread, budget)) = watched("waits", || {
+    let (waited, asks) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (thread, budget) = watched("waits", || {
         std::thread::scope(|scope| {
             let (tell, told) = mpsc::channel();
-            let held = &lock;
+            let (held, asked) = (&lock, &asks);
+            let stat = format!("/proc/{}/stat", rustix::thread::gettid());
             let holder = std::thread::Builder::new().name("holds".into()).spawn_scoped(scope, move || {
                 let _guard = held.lock().unwrap();
                 tell.send(()).unwrap();
-                sleep(Duration::from_millis(300));
+                // On a busy machine it may take any time until the other one asks.
+                punctual_testing::until("the other one waits", || {
+                    asked.load(Ordering::SeqCst) && std::fs::read_to_string(&stat).unwrap().contains(") S ")
+                });
+                sleep(sleeps);
             });
             told.recv().unwrap();
+            asks.store(true, Ordering::SeqCst);
             waited.store(took(|| drop(lock.lock().unwrap())), Ordering::SeqCst);
             holder.unwrap().join().unwrap();
         });
-    }) else {
-        return;
-    };
-    assert_whole(&thread);
-    let parts = spent(&thread, Spent::Lock);
-    let part = parts.iter().max_by_key(|part| part.ns).unwrap_or_else(|| panic!("{thread:?}"));
-    assert!(part.ns > 30 * MS && part.ns <= waited.into_inner(), "{thread:?}");
-    assert!(part.thing.futex.is_some(), "{part:?}");
-    let who = part.who.as_ref().unwrap();
-    assert_eq!((who.thread.as_str(), who.pid), ("holds", std::process::id()));
-    let meanwhile = who.meanwhile.as_ref().unwrap_or_else(|| panic!("{budget:?}"));
-    assert_eq!((meanwhile.spent, meanwhile.call.as_deref()), (Spent::Asleep, Some("clock_nanosleep")));
+    })?;
+    Some((waited.into_inner(), thread, budget))
+}
+
+#[test]
+fn a_lock_has_its_holder_and_what_the_holder_did() {
+    undisturbed(|longer| {
+        let sleeps = Duration::from_millis(100) * longer;
+        let asked = sleeps.as_nanos() as u64;
+        let Some((waited, thread, budget)) = behind_a_sleeping_holder(sleeps) else { return Ok(()) };
+        assert_whole(&thread);
+        let parts = spent(&thread, Spent::Lock);
+        let part = parts.iter().max_by_key(|part| part.ns).unwrap_or_else(|| panic!("{thread:?}"));
+        assert!(part.ns >= asked && part.ns <= waited, "{part:?} of {waited}");
+        assert!(part.thing.futex.is_some(), "{part:?}");
+        let who = part.who.as_ref().unwrap();
+        assert_eq!((who.thread.as_str(), who.pid), ("holds", std::process::id()));
+        let meanwhile = who.meanwhile.as_ref().unwrap_or_else(|| panic!("{budget:?}"));
+        // The latest stretches stand for the whole wait: a holder that is kept from its CPU for long has no others.
+        let holder = budget.threads.iter().find(|thread| thread.thread == "holds").unwrap();
+        let (asleep, ready) = (ns(holder, Spent::Asleep), ns(holder, Spent::Ready));
+        // From the call to the switch, the thread runs.
+        assert!(asleep + ready + 10 * MS >= asked, "{holder:?}");
+        if meanwhile.spent == Spent::Ready && ready > asleep / 10 {
+            return Err(Disturbed(format!("the holder slept for {asleep} ns, and waited for its CPU for {ready} ns")));
+        }
+        assert_eq!((meanwhile.spent, meanwhile.call.as_deref()), (Spent::Asleep, Some("clock_nanosleep")));
+        Ok(())
+    });
 }
 
 #[test]
