@@ -1,6 +1,8 @@
-//! A budget of time: where the wall time of watched threads went, without remainder, and what of it was lost.
+//! A budget of time: where the wall time of watched threads went, without remainder.
 
 use serde::{Deserialize, Serialize};
+
+use super::counters::{BudgetCheck, MemoryLimit, Pressure, Quota};
 
 /// The wall time of the watched threads, cut into parts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -16,6 +18,12 @@ pub struct Budget {
     /// The control groups of the threads that limit their CPU time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotas: Vec<Quota>,
+    /// The control groups of the threads that limit their memory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<MemoryLimit>,
+    /// For how long the machine and the control groups of the threads were short of CPU time, memory or disks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pressure: Vec<Pressure>,
     /// The sums beside the kernel's own counters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<BudgetCheck>,
@@ -300,49 +308,6 @@ pub struct Turns {
     pub most_behind_ns: u64,
 }
 
-/// The CPU quota of a control group while it was watched (`cpu.stat`).
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Quota {
-    /// Its path below the mount.
-    pub cgroup: String,
-    /// The quota, ns a period.
-    pub quota_ns: u64,
-    /// The period, ns.
-    pub period_ns: u64,
-    /// Threads of the group that were watched.
-    pub threads: u64,
-    /// Periods in which the group was throttled.
-    pub throttled: u64,
-    /// For how long its runqueues were throttled, summed over CPUs, ns.
-    pub throttled_ns: u64,
-}
-
-/// A sum beside the kernel's own counter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct BudgetCheck {
-    /// Which counter.
-    pub counter: Counter,
-    /// What the budget has, ns.
-    pub summed_ns: u64,
-    /// What the kernel counted, ns.
-    pub counted_ns: u64,
-}
-
-/// A counter of the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Counter {
-    /// Time on a CPU (`/proc/TID/schedstat`, first field).
-    Running,
-    /// Time ready (`/proc/TID/schedstat`, second field); it holds throttled time too.
-    Ready,
-    /// Throttled time of control groups (`cpu.stat`).
-    Throttled,
-}
-
 /// What watching cost the program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -351,116 +316,4 @@ pub struct WatchCost {
     pub events: u64,
     /// The price of one, ns: the run time of the programs in the kernel by their runs (`bpf_stats`), or measured on this machine.
     pub each_ns: f64,
-}
-
-/// A loss: time that a thread did not choose to spend, or the finding that it lost none. The kinds and what `ns` counts are those of
-/// `culprits/losses.toml`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Loss {
-    /// What took the time.
-    pub kind: LossKind,
-    /// How much of the subject's wall time, ns.
-    pub ns: u64,
-    /// How often.
-    pub times: u64,
-    /// The thread that lost it.
-    pub subject: String,
-    /// Its number; 0: not known.
-    #[serde(default)]
-    pub tid: u32,
-    /// Where, and who.
-    pub place: LossPlace,
-}
-
-/// Where a loss arose, and by whom. What is not known is absent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
-pub struct LossPlace {
-    /// Path of a control group.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cgroup: Option<String>,
-    /// Its limit: `25 % of a CPU`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<String>,
-    /// Path of a file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// Name of a device.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub device: Option<String>,
-    /// Address of a lock, in hexadecimal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lock: Option<String>,
-    /// Address of a condition variable, semaphore or channel, in hexadecimal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub condition: Option<String>,
-    /// The thread that held the lock.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub holder: Option<String>,
-    /// The process or thread at the other end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub peer: Option<String>,
-    /// The thread or process that took the time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub culprit: Option<String>,
-    /// The system call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub call: Option<String>,
-    /// The signal that stopped it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stop: Option<Stop>,
-    /// The lock is one of `file`, and no word of memory.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub file_lock: bool,
-}
-
-/// The kinds of `culprits/losses.toml`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "culprits/losses.toml says what each counts")]
-pub enum LossKind {
-    Quota,
-    ThreadsOverQuota,
-    RtLimit,
-    DeadlineBudget,
-    Stopped,
-    Frozen,
-    HogThread,
-    HogProcess,
-    HogFifo,
-    Interrupts,
-    Host,
-    Nice,
-    IdlePolicy,
-    TimerSlack,
-    CoarseTimeout,
-    Disk,
-    Lock,
-    Condition,
-    Pipe,
-    Socket,
-    StarvedServer,
-    DelayedAck,
-    Chain,
-    FaultFile,
-    FaultSwap,
-    FaultCopy,
-    Reclaim,
-    MmapLock,
-    Child,
-    Tracer,
-    Supervisor,
-    OwnWork,
-    Polling,
-    Barrier,
-    EventLoop,
-    Allocator,
-    Collector,
-    InterpreterLock,
-    OnTime,
-    Computes,
-    Input,
 }

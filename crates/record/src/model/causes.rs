@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Spread;
-use crate::model::budget::{Budget, Loss};
+use crate::model::budget::Budget;
+use crate::model::losses::Loss;
 use crate::model::series::{Code, Price};
 
 /// What was found out about the wake-ups of a run, or of a program.

@@ -5,28 +5,31 @@
 
 mod budget;
 mod causes;
+mod counters;
 mod flat;
 mod hint;
 mod host;
+mod losses;
 mod notice;
 mod run;
 mod series;
 mod summary;
 
 pub use budget::{
-    Budget, BudgetCheck, BudgetSource, Counter, Loss, LossKind, LossPlace, Quota, Spent, Stop, StopSignal, Thing,
-    ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
+    Budget, BudgetSource, Spent, Stop, StopSignal, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
 };
 pub use causes::{
     Activity, CallCauses, Cause, CauseSource, CauseTime, Causes, ChainLink, CulpritPolicy, LatePart, LateWake, Program,
     Stretch, Trial, TrialBlock, TrialPair, TrialRefused, Unseen, Unsplit, WakePart, Waker, WatchEffect,
 };
+pub use counters::{BudgetCheck, Counter, MemoryLimit, Pressure, Quota, Resource};
 pub use flat::MOST_SERIES;
 pub use hint::{Ask, Hint};
 pub use host::{
     CPU, ConditionSet, Cpufreq, Cpuidle, DMA_LATENCY, FairServer, Host, NICE, POLICY, Refusal, RtLimits, Setting,
     TIMER_SLACK,
 };
+pub use losses::{Loss, LossKind, LossPlace};
 pub use notice::{Notice, PauseCause};
 pub use run::{
     BusyProcess, CallPath, Clock, Disturbance, NotMeasured, PathSource, PathStep, Run, SCHEMA, Source, Tool,

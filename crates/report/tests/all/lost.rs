@@ -4,8 +4,8 @@ use crate::common::run;
 use crate::forms::{shown, written};
 use insta::assert_snapshot;
 use punctual_record::{
-    Budget, BudgetCheck, BudgetSource, Causes, Counter, Loss, LossKind, LossPlace, Program, Quota, Run, Spent, Stop,
-    StopSignal, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
+    Budget, BudgetCheck, BudgetSource, Causes, Counter, Loss, LossKind, LossPlace, MemoryLimit, Pressure, Program,
+    Quota, Resource, Run, Spent, Stop, StopSignal, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
 };
 use punctual_report::export::{Html, Markdown, text};
 use punctual_report::{Document, Style, Verdict};
@@ -283,6 +283,42 @@ fn disagreements_and_what_was_not_kept_are_said_and_agreement_is_not() {
     assert!(text.contains("Time on a CPU is 600 ms here and 1.00 s by the kernel's counter."), "{text}");
     assert!(text.contains("2 stretches of time have few details"), "{text}");
     assert!(text.contains("Watching took 21.4 ms, 0.7 % of a CPU: 120 000 events at 178 ns."), "{text}");
+}
+
+#[test]
+fn a_memory_limit_has_the_kernels_count_of_how_often_it_was_hit() {
+    let of_limit = |kind, limit: Option<&str>, hits| {
+        let (cgroup, limit) = (Some("/small".into()), limit.map(str::to_owned));
+        of(kind, LossPlace { cgroup, limit, hits, ..LossPlace::default() })
+    };
+    let read = "server lost 2.00 s of 3.00 s in page faults that read again what was dropped, 90 times: ";
+    assert_eq!(
+        of_limit(LossKind::Reclaim, Some("64 MiB"), Some(20_112)),
+        format!("{read}its memory limit (cgroup /small, 64 MiB) was hit 20 112 times.")
+    );
+    assert!(of_limit(LossKind::FaultSwap, Some("64 MiB"), Some(1)).ends_with("(cgroup /small, 64 MiB) was hit once."));
+    for unknown in [of_limit(LossKind::Reclaim, Some("64 MiB"), None), of_limit(LossKind::Reclaim, None, Some(3))] {
+        assert_eq!(unknown, format!("{read}the memory limit of cgroup /small is too small."));
+    }
+    let nobody = of(LossKind::Reclaim, LossPlace { hits: Some(3), ..LossPlace::default() });
+    assert!(!nobody.contains("limit"), "{nobody}");
+}
+
+#[test]
+fn memory_limits_and_pressure_have_tables_where_the_kernel_counts() {
+    let full = |run: &Run| shown(run, &Style { width: 100, ..Style::default() });
+    let mut run = throttled();
+    assert!(!full(&run).contains("Pressure") && !full(&run).contains("Memory limits"));
+    let (cgroup, limit_bytes, hits) = ("/small".to_owned(), 64 << 20, Some(20_112));
+    budget(&mut run).memory = vec![MemoryLimit { cgroup, limit_bytes, hits, ..MemoryLimit::default() }];
+    let (cgroup, some_ns, full_ns) = (Some("/small".to_owned()), 1900 * MS, Some(1800 * MS));
+    budget(&mut run).pressure = vec![
+        Pressure { cgroup: None, of: Resource::Cpu, some_ns: 40 * MS, full_ns: None },
+        Pressure { cgroup, of: Resource::Memory, some_ns, full_ns },
+    ];
+    let text = full(&run);
+    let tables = text.split_once("Memory limits").and_then(|(_, rest)| rest.split_once("Meanwhile")).unwrap().0;
+    assert_snapshot!(tables);
 }
 
 #[test]

@@ -141,10 +141,10 @@ impl<'a> Found<'a> {
             threads,
             others,
             quotas: self.groups.quotas(of_pid),
-            checks: Vec::new(),
             dropped: self.dropped,
             cost: self.price_ns.map(|each_ns| WatchCost { events: self.events, each_ns }),
             tick_ns: punctual_linux::usage::tick_ns().ok().map(i64::unsigned_abs),
+            ..Budget::default()
         }
     }
 

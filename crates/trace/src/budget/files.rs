@@ -99,7 +99,8 @@ impl Counted {
             )
         });
         threads.truncate(64);
-        Budget { source: BudgetSource::Files, threads, quotas, ..Budget::default() }
+        let (memory, pressure) = (self.groups.limits.memory_limits(), self.groups.pressures.all());
+        Budget { source: BudgetSource::Files, threads, quotas, memory, pressure, ..Budget::default() }
     }
 }
 

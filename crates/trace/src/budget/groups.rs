@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use punctual_record::Quota;
 
 use super::limits::{Limit, Limits};
+use super::pressure::Pressures;
 
 /// Most groups.
 const MOST: usize = 64;
@@ -38,6 +39,7 @@ pub(super) struct Groups {
     of: BTreeMap<(u32, &'static str), String>,
     /// Those that limit something else.
     pub(super) limits: Limits,
+    pub(super) pressures: Pressures,
 }
 
 /// Controllers of version 1 that take time from threads.
@@ -74,7 +76,7 @@ impl Groups {
         // A controller is in one hierarchy: that of version 2 has memory where version 1 does not.
         let of_version_1 = mounts.iter().any(|mount| !mount.unified && mount.memory);
         mounts.iter_mut().filter(|mount| mount.unified).for_each(|mount| mount.memory = !of_version_1);
-        Self { mounts, ..Self::default() }
+        Self { mounts, pressures: Pressures::of_machine(Path::new("/proc/pressure")), ..Self::default() }
     }
 
     /// Looks where these processes are now, and reads what the groups say.
@@ -89,6 +91,7 @@ impl Groups {
             group.last = stat(folder).unwrap_or(group.last);
         }
         self.limits.look();
+        self.pressures.look();
     }
 
     /// A line of /proc/PID/cgroup: `4:cpu,cpuacct:/web`, `0::/web`.
@@ -128,6 +131,11 @@ impl Groups {
 
     /// A process is in this group now, which may limit more than its CPU time.
     fn bound(&mut self, pid: u32, controller: &'static str, path: &str) {
+        if controller == UNIFIED
+            && let Some(mount) = self.mounts.iter().find(|mount| mount.unified)
+        {
+            self.pressures.enter(path, &mount.folder.join(path.trim_start_matches('/')));
+        }
         let limit = match controller {
             MEMORY | UNIFIED => Limit::Memory,
             CPU => Limit::RealTime,

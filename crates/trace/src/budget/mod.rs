@@ -12,6 +12,7 @@ mod groups;
 mod kernel;
 mod kind;
 mod limits;
+mod pressure;
 mod raw;
 mod sampled;
 
@@ -144,6 +145,7 @@ impl Ledger {
         let found = Found::read(&self.programs, &self.groups, ended_ns);
         let mut budget = found.budget();
         budget.checks = check::checks(&found, &budget.quotas);
+        (budget.memory, budget.pressure) = (self.groups.limits.memory_limits(), self.groups.pressures.all());
         let idle = self.cpus.idle();
         budget.threads.iter_mut().for_each(|thread| thread.barred_idle = self.cpus.barred(thread.tid, &idle));
         // The kernel waits until no CPU runs a program any more.

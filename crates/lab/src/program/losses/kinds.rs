@@ -1,6 +1,8 @@
 //! The parts of a thread's time as losses: which kind each is, where, and by whom. Parts of one kind and place are one loss.
 
-use punctual_record::{Budget, LossKind, LossPlace, Quota, Spent, ThreadBudget, ThreadPolicy, TimePart, Who};
+use punctual_record::{
+    Budget, LossKind, LossPlace, MemoryLimit, Quota, Spent, ThreadBudget, ThreadPolicy, TimePart, Who,
+};
 
 use super::sort::{Found, OWN, Sort, share, spent};
 use super::waits::Rechecked;
@@ -162,11 +164,11 @@ impl<'a> Facts<'a> {
                 Sort::kept(LossKind::Disk, LossPlace { device, call, ..of_file() })
             }
             Spent::FaultFile => Sort::kept(LossKind::FaultFile, of_file()),
-            Spent::FaultSwap => Sort::kept(LossKind::FaultSwap, of_cgroup()),
+            Spent::FaultSwap => Sort::kept(LossKind::FaultSwap, self.memory(part)),
             Spent::FaultCopy => Sort::by(LossKind::FaultCopy, culprit()),
             Spent::FaultNew if self.copies_most => Sort::by(LossKind::FaultCopy, None),
             Spent::FaultNew if self.allocates => Sort::kept(LossKind::Allocator, nowhere()),
-            Spent::Reclaim => Sort::kept(LossKind::Reclaim, of_cgroup()),
+            Spent::Reclaim => Sort::kept(LossKind::Reclaim, self.memory(part)),
             Spent::MmapLock => Sort::by(LossKind::MmapLock, culprit()),
             Spent::Supervisor => Sort::by(LossKind::Supervisor, culprit()),
             Spent::Running if self.copies && runs_in(part, &FORKS) => Sort::by(LossKind::FaultCopy, None),
@@ -216,6 +218,14 @@ impl<'a> Facts<'a> {
         let Some(other) = self.budget.threads.iter().find(|thread| thread.tid == who.tid) else { return false };
         let yields = spent(other, |part| part.call.as_deref() == Some(YIELD));
         yields.saturating_mul(2) > spent(other, |part| matches!(part.spent, Spent::Running | Spent::Ready))
+    }
+
+    /// The memory limit that made the thread reclaim, with the kernel's count of how often it was hit.
+    fn memory(&self, part: &TimePart) -> LossPlace {
+        let cgroup = part.thing.cgroup.clone();
+        let limit = self.budget.memory.iter().find(|limit| Some(&limit.cgroup) == cgroup.as_ref());
+        let hits = limit.and_then(|limit| limit.hits);
+        LossPlace { cgroup, limit: limit.map(MemoryLimit::limit), hits, ..LossPlace::default() }
     }
 
     /// The quota of the control group, or too many threads for it.
@@ -288,7 +298,10 @@ impl<'a> Facts<'a> {
         let Some(read) = read.max_by_key(|one| one.ns).filter(much) else { return };
         read.ns = read.ns.saturating_add(reclaim.ns);
         read.times = read.times.saturating_add(reclaim.times);
-        read.place.cgroup = read.place.cgroup.take().or(reclaim.place.cgroup);
+        if read.place.cgroup.is_none() {
+            let LossPlace { cgroup, limit, hits, .. } = reclaim.place;
+            read.place = LossPlace { cgroup, limit, hits, ..std::mem::take(&mut read.place) };
+        }
         if read.kind == LossKind::FaultFile {
             (read.kind, read.place.file) = (LossKind::Reclaim, None);
         }

@@ -1,6 +1,6 @@
 //! How far to trust a budget: what watching cost, what the kernel could not keep, and the kernel's own counters beside the sums.
 
-use punctual_record::{Budget, BudgetCheck, BudgetSource, Counter, Quota, WatchCost};
+use punctual_record::{Budget, BudgetCheck, BudgetSource, Counter, MemoryLimit, Pressure, Quota, Resource, WatchCost};
 
 use crate::document::{Block, Column, Columns, Section};
 use crate::format::{spoken, units};
@@ -10,6 +10,8 @@ use super::words::end_of;
 /// A sum that differs from the kernel's counter by this share, and by so much, is said to.
 const DIFFERS: f64 = 0.05;
 const DIFFERS_NS: u64 = 10_000_000;
+/// Most rows of a table, and most letters of a name.
+const MOST: usize = 40;
 
 /// The sentences of the first screen.
 pub(super) fn trust(budget: &Budget, watched_ns: u64) -> Vec<String> {
@@ -58,8 +60,6 @@ const fn counter(counter: Counter) -> &'static str {
 
 /// The control groups that limit the CPU time.
 pub(super) fn quotas(budget: &Budget) -> Option<Section> {
-    /// Most groups, and most letters of a name.
-    const MOST: usize = 40;
     let table = Columns::new()
         .left("control group", Column::ALWAYS, |quota: &Quota| end_of(&quota.cgroup, MOST))
         .ns("quota", Column::ALWAYS, |quota| Some(quota.quota_ns))
@@ -69,4 +69,38 @@ pub(super) fn quotas(budget: &Budget) -> Option<Section> {
         .ns("for", Column::ALWAYS, |quota| Some(quota.throttled_ns))
         .first(MOST, &budget.quotas, "groups");
     (!budget.quotas.is_empty()).then(|| Section::new("CPU quotas").with(Block::Table(table)))
+}
+
+/// The control groups that limit the memory, and what the kernel counted of that.
+pub(super) fn memory(budget: &Budget) -> Option<Section> {
+    let limit = |limit: &MemoryLimit| end_of(&limit.limit(), MOST);
+    let table = Columns::new()
+        .left("control group", Column::ALWAYS, |limit: &MemoryLimit| end_of(&limit.cgroup, MOST))
+        .left("memory limit", Column::ALWAYS, limit)
+        .count("hit", Column::ALWAYS, |limit| limit.hits)
+        .count("pages read again", Column::ALWAYS, |limit| limit.read_again)
+        .count("killed", 20, |limit| limit.oom_kills)
+        .first(MOST, &budget.memory, "groups");
+    (!budget.memory.is_empty()).then(|| Section::new("Memory limits").with(Block::Table(table)))
+}
+
+/// For how long the machine and the control groups were short of something, by the kernel's count.
+pub(super) fn pressure(budget: &Budget) -> Option<Section> {
+    let whose =
+        |one: &Pressure| one.cgroup.as_deref().map_or_else(|| "the machine".to_owned(), |path| end_of(path, MOST));
+    let of = |one: &Pressure| {
+        let name = match one.of {
+            Resource::Cpu => "CPU time",
+            Resource::Memory => "memory",
+            Resource::Io => "disks",
+        };
+        name.to_owned()
+    };
+    let table = Columns::new()
+        .left("short of", Column::ALWAYS, of)
+        .left("whose tasks", Column::ALWAYS, whose)
+        .ns("some waited", Column::ALWAYS, |one: &Pressure| Some(one.some_ns))
+        .ns("all waited", Column::ALWAYS, |one| one.full_ns)
+        .first(MOST, &budget.pressure, "counters");
+    (!budget.pressure.is_empty()).then(|| Section::new("Pressure (PSI)").with(Block::Table(table)))
 }

@@ -62,7 +62,7 @@ pub(super) fn sections(budget: &Budget, losses: &[Loss], illustrated: bool) -> V
         let note = "A remedy is for a loss. Its gain was not measured.".to_owned();
         sections.push(Section::new("Remedies by loss").with(Block::Paragraph(note)).with(Block::Items(items)));
     }
-    sections.extend(extent::quotas(budget));
+    sections.extend([extent::quotas, extent::memory, extent::pressure].into_iter().filter_map(|table| table(budget)));
     sections
 }
 

@@ -127,8 +127,15 @@ fn times(loss: &Loss) -> String {
     match loss.times {
         _ if is_healthy(loss.kind) => String::new(),
         0 => String::new(),
-        1 => ", once".to_owned(),
-        n => format!(", {}", unbroken(&format!("{} times", units::count(n)))),
+        n => format!(", {}", often(n)),
+    }
+}
+
+/// `once`, `229 times`.
+fn often(times: u64) -> String {
+    match times {
+        1 => "once".to_owned(),
+        n => unbroken(&format!("{} times", units::count(n))),
     }
 }
 
@@ -146,7 +153,13 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
     let (had_it, one) = had_the_cpu(loss, thread);
     let on_which = |then: &str| format!(" for its CPU, on which {had_it} ran{then}");
     let by = |text: &str| culprit.as_ref().map(|culprit| format!("{culprit} {text}"));
-    let too_small = || cgroup.as_ref().map(|cgroup| format!("the memory limit of {cgroup} is too small"));
+    let too_small = || {
+        let hits = place.hits.filter(|hits| *hits > 0 && place.limit.is_some()).map(often);
+        cgroup.as_ref().map(|cgroup| match hits {
+            Some(hits) => format!("its memory limit{limited} was hit {hits}"),
+            None => format!("the memory limit of {cgroup} is too small"),
+        })
+    };
     match loss.kind {
         LossKind::Quota => Clause::Cause(format!("its CPU quota{limited} stopped it")),
         LossKind::ThreadsOverQuota => {

@@ -251,6 +251,24 @@ fn faults_are_told_apart() {
 }
 
 #[test]
+fn a_memory_limit_has_its_size_and_the_kernels_count_and_another_groups_is_not_its() {
+    let judged = |limited: &str| {
+        let parts = vec![part(Spent::FaultFile, 900, 900), at(cgroup("/small"), part(Spent::Reclaim, 300, 300))];
+        let (cgroup, limit_bytes, hits) = (limited.to_owned(), 64 << 20, Some(20_000));
+        let limit = MemoryLimit { cgroup, limit_bytes, hits, ..MemoryLimit::default() };
+        let budget = Budget { memory: vec![limit], ..of(vec![main(parts)]) };
+        losses(&budget, PROGRAM).swap_remove(0)
+    };
+    let known = judged("/small");
+    assert_eq!(
+        (known.kind, known.place.limit.as_deref(), known.place.hits),
+        (LossKind::Reclaim, Some("64 MiB"), Some(20_000))
+    );
+    let other = judged("/other");
+    assert_eq!((other.kind, other.place.limit, other.place.hits), (LossKind::Reclaim, None, None));
+}
+
+#[test]
 fn an_allocator_does_most_of_the_work_or_is_not_named() {
     let faults = |ran| {
         judged(vec![

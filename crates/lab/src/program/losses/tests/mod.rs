@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use punctual_record::{
-    Budget, Loss, LossKind, Quota, Spent, Stop, StopSignal, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, Who,
+    Budget, Loss, LossKind, MemoryLimit, Quota, Spent, Stop, StopSignal, Thing, ThreadBudget, ThreadPolicy, TimePart,
+    Turns, Who,
 };
 
 use super::losses;
