@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::counters::{BudgetCheck, MemoryLimit, Pressure, Quota};
+use super::counters::{BudgetCheck, MemoryLimit, Pressure, Quota, Steal};
 
 /// The wall time of the watched threads, cut into parts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct Budget {
     /// For how long the machine and the control groups of the threads were short of CPU time, memory or disks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pressure: Vec<Pressure>,
+    /// What the host took from the CPUs that the threads may use; absent where the kernel does not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steal: Option<Steal>,
     /// The sums beside the kernel's own counters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<BudgetCheck>,

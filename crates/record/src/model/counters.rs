@@ -108,6 +108,18 @@ pub enum Resource {
     Io,
 }
 
+/// The time that the host gave to others (`/proc/stat`), of the CPUs that the threads may use. Of which thread it took the time is not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Steal {
+    /// How many CPUs.
+    pub cpus: u32,
+    /// What the host took, summed over them, ns. It counts in ticks of 10 ms.
+    pub ns: u64,
+    /// Of this time of the CPUs, ns.
+    pub of_ns: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

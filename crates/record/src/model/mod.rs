@@ -22,7 +22,7 @@ pub use causes::{
     Activity, CallCauses, Cause, CauseSource, CauseTime, Causes, ChainLink, CulpritPolicy, LatePart, LateWake, Program,
     Stretch, Trial, TrialBlock, TrialPair, TrialRefused, Unseen, Unsplit, WakePart, Waker, WatchEffect,
 };
-pub use counters::{BudgetCheck, Counter, MemoryLimit, Pressure, Quota, Resource};
+pub use counters::{BudgetCheck, Counter, MemoryLimit, Pressure, Quota, Resource, Steal};
 pub use flat::MOST_SERIES;
 pub use hint::{Ask, Hint};
 pub use host::{

@@ -5,7 +5,8 @@ use crate::forms::{shown, written};
 use insta::assert_snapshot;
 use punctual_record::{
     Budget, BudgetCheck, BudgetSource, Causes, Counter, Loss, LossKind, LossPlace, MemoryLimit, Pressure, Program,
-    Quota, Resource, Run, Spent, Stop, StopSignal, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
+    Quota, Resource, Run, Spent, Steal, Stop, StopSignal, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns,
+    WatchCost, Who,
 };
 use punctual_report::export::{Html, Markdown, text};
 use punctual_report::{Document, Style, Verdict};
@@ -319,6 +320,19 @@ fn memory_limits_and_pressure_have_tables_where_the_kernel_counts() {
     let text = full(&run);
     let tables = text.split_once("Memory limits").and_then(|(_, rest)| rest.split_once("Meanwhile")).unwrap().0;
     assert_snapshot!(tables);
+}
+
+#[test]
+fn what_the_host_took_is_said_to_be_of_the_cpus_and_little_of_it_is_not_said() {
+    let beside = |ms| {
+        let mut run = throttled();
+        budget(&mut run).steal = Some(Steal { cpus: 2, ns: ms * MS, of_ns: 6000 * MS });
+        screen(&run).split_whitespace().collect::<Vec<_>>().join(" ").replace('\u{a0}', " ")
+    };
+    let said = "The host took 120 ms of the 6.00 s of its 2 CPUs (steal): from which thread is not counted.";
+    assert!(beside(120).contains(said), "{}", beside(120));
+    assert!(!beside(50).contains("host"), "{}", beside(50));
+    assert!(!screen(&throttled()).contains("host"), "where it is not known, nothing is said");
 }
 
 #[test]

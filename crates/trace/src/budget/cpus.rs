@@ -1,9 +1,12 @@
 //! The CPUs that a watched thread may not use and that are idle meanwhile: a program that is pinned beside an idle CPU waits for nothing else.
+//! And what the host took from those that it may use.
 //!
 //! Input: `Cpus_allowed_list` of /proc/TID/status, now and then, and /proc/stat at the begin and at the end.
 
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
+
+use punctual_record::Steal;
 
 /// Threads whose CPUs are read at a time.
 const MOST: usize = 64;
@@ -11,6 +14,8 @@ const MOST: usize = 64;
 const EACH: u32 = 5;
 /// A CPU is idle that was so for this share of the time.
 const IDLE: f64 = 0.5;
+/// A tick of /proc/stat, ns (USER_HZ, include/asm-generic/param.h).
+const TICK_NS: u64 = 10_000_000;
 
 /// The places of the watched threads.
 #[derive(Debug)]
@@ -25,6 +30,8 @@ pub(super) struct Cpus {
 struct Usage {
     idle: u64,
     all: u64,
+    /// Kernels before 2.6.11 have no such column.
+    steal: Option<u64>,
 }
 
 impl Cpus {
@@ -54,6 +61,23 @@ impl Cpus {
         idle(&self.before, &usage(&read_to_string("/proc/stat").unwrap_or_default()))
     }
 
+    /// What the host took from the CPUs that any of the threads may use; from all, where that is not known.
+    pub(super) fn steal(&self) -> Option<Steal> {
+        self.stolen(&usage(&read_to_string("/proc/stat").unwrap_or_default()))
+    }
+
+    fn stolen(&self, after: &BTreeMap<u32, Usage>) -> Option<Steal> {
+        let watched = |cpu: &u32| self.allowed.is_empty() || self.allowed.values().any(|cpus| cpus.contains(cpu));
+        let mut sum = Steal::default();
+        for (cpu, then) in self.before.iter().filter(|(cpu, _)| watched(cpu)) {
+            let Some(now) = after.get(cpu) else { continue };
+            sum.cpus += 1;
+            sum.ns += now.steal?.saturating_sub(then.steal?).saturating_mul(TICK_NS);
+            sum.of_ns += now.all.saturating_sub(then.all).saturating_mul(TICK_NS);
+        }
+        (sum.of_ns > 0).then_some(sum)
+    }
+
     /// Those of `idle` that this thread may not use.
     pub(super) fn barred(&self, tid: u32, idle: &[u32]) -> Vec<u32> {
         let Some(allowed) = self.allowed.get(&tid) else { return Vec::new() };
@@ -67,7 +91,8 @@ fn usage(stat: &str) -> BTreeMap<u32, Usage> {
         let mut words = line.strip_prefix("cpu")?.split(' ');
         let cpu = words.next()?.parse().ok()?;
         let ticks: Vec<u64> = words.filter_map(|word| word.parse().ok()).take(8).collect();
-        Some((cpu, Usage { idle: ticks.get(3)? + ticks.get(4)?, all: ticks.iter().sum() }))
+        let (idle, steal) = (ticks.get(3)? + ticks.get(4)?, ticks.get(7).copied());
+        Some((cpu, Usage { idle, all: ticks.iter().sum(), steal }))
     };
     stat.lines().filter_map(of_cpu).collect()
 }
@@ -107,5 +132,18 @@ mod tests {
         assert_eq!(cpus.barred(8, &[1]), [0; 0], "where it may run is not known");
         cpus.look(&[std::process::id()]);
         assert_eq!(cpus.barred(std::process::id(), &cpus.allowed[&std::process::id()].clone()), [0; 0]);
+    }
+
+    #[test]
+    fn what_the_host_takes_is_that_of_the_cpus_of_the_threads() {
+        let before = usage("cpu0 100 0 50 800 0 0 0 7 0 0\ncpu1 0 0 0 100 0 0 0 9 0 0\n");
+        let after = usage("cpu0 250 0 50 900 0 0 0 57 0 0\ncpu1 10 0 0 200 0 0 0 99 0 0\ncpu2 0 0 0 90 0 0 0 80 0 0\n");
+        let mut cpus = Cpus { before, allowed: BTreeMap::new(), looks: 0 };
+        let of = |cpus, ticks: u64, of: u64| Some(Steal { cpus, ns: ticks * TICK_NS, of_ns: of * TICK_NS });
+        assert_eq!(cpus.stolen(&after), of(2, 140, 500), "where they may run is not known");
+        cpus.allowed.insert(7, list("0"));
+        assert_eq!(cpus.stolen(&after), of(1, 50, 300));
+        assert_eq!(cpus.stolen(&cpus.before), None, "no time has passed");
+        assert_eq!(cpus.stolen(&usage("cpu0 250 0 50 900 0 0 0\n")), None, "the kernel does not count it");
     }
 }

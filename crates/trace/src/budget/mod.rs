@@ -146,6 +146,7 @@ impl Ledger {
         let mut budget = found.budget();
         budget.checks = check::checks(&found, &budget.quotas);
         (budget.memory, budget.pressure) = (self.groups.limits.memory_limits(), self.groups.pressures.all());
+        budget.steal = self.cpus.steal();
         let idle = self.cpus.idle();
         budget.threads.iter_mut().for_each(|thread| thread.barred_idle = self.cpus.barred(thread.tid, &idle));
         // The kernel waits until no CPU runs a program any more.

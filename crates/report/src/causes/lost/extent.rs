@@ -1,15 +1,19 @@
 //! How far to trust a budget: what watching cost, what the kernel could not keep, and the kernel's own counters beside the sums.
 
-use punctual_record::{Budget, BudgetCheck, BudgetSource, Counter, MemoryLimit, Pressure, Quota, Resource, WatchCost};
+use punctual_record::{
+    Budget, BudgetCheck, BudgetSource, Counter, MemoryLimit, Pressure, Quota, Resource, Steal, WatchCost,
+};
 
 use crate::document::{Block, Column, Columns, Section};
-use crate::format::{spoken, units};
+use crate::format::{spoken, unbroken, units};
 
 use super::words::end_of;
 
 /// A sum that differs from the kernel's counter by this share, and by so much, is said to.
 const DIFFERS: f64 = 0.05;
 const DIFFERS_NS: u64 = 10_000_000;
+/// From this share of the time of the CPUs on, what the host took is said.
+const STOLEN: f64 = 0.01;
 /// Most rows of a table, and most letters of a name.
 const MOST: usize = 40;
 
@@ -27,6 +31,7 @@ pub(super) fn trust(budget: &Budget, watched_ns: u64) -> Vec<String> {
         n => said
             .push(format!("{} stretches of time have few details: a table of the kernel was full.", units::count(n))),
     }
+    said.extend(budget.steal.and_then(stolen));
     said.extend(budget.checks.iter().filter(|check| differs(check)).map(|check| {
         let (summed, counted) = (spoken::duration(check.summed_ns), spoken::duration(check.counted_ns));
         format!("{} is {summed} here and {counted} by the kernel's counter.", counter(check.counter))
@@ -43,6 +48,20 @@ fn price(cost: WatchCost, watched_ns: u64) -> Option<String> {
     }
     let (all, each, share) = (spoken::fine(all), spoken::fine(cost.each_ns), spoken::share(share));
     Some(format!("Watching took {all}, {share} of a CPU: {} events at {each}.", units::count(cost.events)))
+}
+
+/// `The host took 120 ms of the 6.00 s of its 2 CPUs (steal): from which thread is not counted.`
+fn stolen(steal: Steal) -> Option<String> {
+    let share = steal.ns as f64 / steal.of_ns as f64;
+    if !share.is_finite() || share < STOLEN {
+        return None;
+    }
+    let (took, of, cpus) =
+        (spoken::duration(steal.ns), spoken::duration(steal.of_ns), units::many(steal.cpus.into(), "CPU"));
+    Some(format!(
+        "The host took {took} of the {of} of its {} (steal): from which thread is not counted.",
+        unbroken(&cpus)
+    ))
 }
 
 fn differs(check: &BudgetCheck) -> bool {
