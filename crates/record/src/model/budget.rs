@@ -27,6 +27,9 @@ pub struct Budget {
     /// What the host took from the CPUs that the threads may use; absent where the kernel does not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steal: Option<Steal>,
+    /// Acknowledgements of TCP that a timer sent late in the network namespaces of the program (`DelayedACKs` of `/proc/PID/net/netstat`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delayed_acks: Option<u64>,
     /// The sums beside the kernel's own counters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<BudgetCheck>,

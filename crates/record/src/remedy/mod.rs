@@ -165,6 +165,9 @@ pub fn of_loss(loss: &Loss, threads: &LossThreads) -> Option<LossRemedy> {
         )),
         LossKind::Lock | LossKind::Chain => say("hold the lock for a shorter time, or divide what it protects"),
         LossKind::StarvedServer => say("give the other end its CPU"),
+        LossKind::DelayedAck if loss.place.peer.is_none() => {
+            say("at the other end, TCP_NODELAY or one write for each answer; at this one, TCP_QUICKACK")
+        }
         LossKind::DelayedAck => say("TCP_NODELAY, or one write for each request"),
         LossKind::FaultFile => say("read the file before (MAP_POPULATE, posix_fadvise(2), mlock(2))"),
         LossKind::FaultSwap | LossKind::Reclaim => say(&format!("a higher memory limit{of_group}, or less memory")),

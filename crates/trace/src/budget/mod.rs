@@ -4,6 +4,7 @@
 //! threads run, but for their control groups. [`Ledger::end`] ends all stretches, reads the sums and names what they are about.
 
 mod account;
+mod acks;
 mod calls;
 mod check;
 mod cpus;
@@ -24,6 +25,7 @@ use punctual_record::Budget;
 pub use self::files::Counted;
 
 use self::account::Found;
+use self::acks::Acks;
 use self::cpus::Cpus;
 use self::groups::Groups;
 use self::kernel::{Programs, Whom};
@@ -45,6 +47,7 @@ pub struct Ledger {
     programs: Programs,
     groups: Groups,
     cpus: Cpus,
+    acks: Acks,
     pids: Vec<u32>,
     /// Threads up to this one were asked for their process.
     met: u32,
@@ -70,6 +73,7 @@ impl Ledger {
         let target = Target { tids: Vec::new(), with_children: true };
         let mut ledger = Self::open(&target, Whom { executes: pid.cast_unsigned(), process: 0 })?;
         ledger.pids.push(pid.cast_unsigned());
+        ledger.acks.look(&ledger.pids);
         Ok(ledger)
     }
 
@@ -84,8 +88,10 @@ impl Ledger {
         groups.look(pids.iter().copied());
         let mut cpus = Cpus::new();
         cpus.look(&pids);
+        let mut acks = Acks::default();
+        acks.look(&pids);
         let programs = Programs::attach(target, whom)?;
-        Ok(Self { programs, groups, cpus, pids, met: 0, next: Instant::now() + BETWEEN })
+        Ok(Self { programs, groups, cpus, acks, pids, met: 0, next: Instant::now() + BETWEEN })
     }
 
     /// Looks at control groups, if it is time. Call it now and then: at most a few times a second.
@@ -96,6 +102,7 @@ impl Ledger {
             self.meet();
             self.groups.look(self.pids.iter().copied());
             self.cpus.look(&self.pids);
+            self.acks.look(&self.pids);
         }
     }
 
@@ -147,6 +154,8 @@ impl Ledger {
         budget.checks = check::checks(&found, &budget.quotas);
         (budget.memory, budget.pressure) = (self.groups.limits.memory_limits(), self.groups.pressures.all());
         budget.steal = self.cpus.steal();
+        self.acks.look(&self.pids);
+        budget.delayed_acks = self.acks.late();
         let idle = self.cpus.idle();
         budget.threads.iter_mut().for_each(|thread| thread.barred_idle = self.cpus.barred(thread.tid, &idle));
         // The kernel waits until no CPU runs a program any more.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::FileExt as _;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -98,6 +99,46 @@ fn a_pipe_has_the_process_that_writes() {
     assert!(ns(&thread, Spent::Pipe) > 40 * MS, "{thread:?}");
     let part = spent(&thread, Spent::Pipe)[0];
     assert_eq!((part.call.as_deref(), part.who.as_ref().unwrap().thread.as_str()), (Some("read"), "sh"), "{part:?}");
+}
+
+#[test]
+fn acknowledgements_that_the_kernel_delays_are_counted() {
+    let counted = || {
+        let text = std::fs::read_to_string("/proc/self/net/netstat").unwrap();
+        let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:")).map(|line| line.split(' '));
+        let (mut names, mut values) = (lines.next().unwrap(), lines.next().unwrap());
+        let at = names.position(|name| name == "DelayedACKs").unwrap();
+        values.nth(at).unwrap().parse::<u64>().unwrap()
+    };
+    let Some((thread, budget)) = watched("asks", || {
+        let before = counted();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut asks = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let (mut peer, _) = listener.accept().unwrap();
+                let mut question = [0; 100];
+                while peer.read_exact(&mut question).is_ok() {
+                    // The second one is held back until the first is acknowledged.
+                    peer.write_all(&[1; 50]).unwrap();
+                    peer.write_all(&[2; 200]).unwrap();
+                }
+            });
+            punctual_testing::until("ten are late", || {
+                asks.write_all(&[0; 100]).unwrap();
+                asks.read_exact(&mut [0; 250]).unwrap();
+                counted() >= before + 10
+            });
+            drop(asks);
+        });
+    }) else {
+        return;
+    };
+    assert!(budget.delayed_acks.is_some_and(|late| late >= 10), "{:?}", budget.delayed_acks);
+    let held_back = spent(&thread, Spent::Socket).into_iter().any(|part| {
+        part.longest_ns >= 30 * MS && part.who.as_ref().is_some_and(|who| who.tid == 0 && who.thread == "NET_RX")
+    });
+    assert!(held_back, "{thread:?}");
 }
 
 #[test]

@@ -98,6 +98,8 @@ pub(super) struct Facts<'a> {
     rechecked: Vec<Rechecked<'a>>,
     /// How often it waited in the call of event loops, epoll_wait(2).
     loops: u64,
+    /// The kernel delayed as many acknowledgements as there are waits that may be for one.
+    acks_are_late: bool,
     /// The thread that has the interpreter's lock, and the process that traces.
     interpreter: Option<&'a str>,
     tracer: Option<u32>,
@@ -118,6 +120,7 @@ impl<'a> Facts<'a> {
             copies_most: copies && copied > spent(thread, |part| part.spent == Spent::FaultNew),
             rechecked: waits::rechecked(thread),
             own_work: own_work(thread),
+            acks_are_late: waits::are_acknowledged_late(budget),
             loops: polls.fold(0, |sum, part| sum.saturating_add(part.times)),
             interpreter: runtime::interpreter(thread, budget),
             tracer: thread
@@ -158,6 +161,9 @@ impl<'a> Facts<'a> {
             Spent::Asleep => self.asleep(part)?,
             Spent::Socket if waits::is_tick(part, self.budget.tick_ns) => {
                 Sort::kept(LossKind::CoarseTimeout, LossPlace { call: part.call.clone(), ..LossPlace::default() })
+            }
+            Spent::Socket if waits::is_held_back(part, self.acks_are_late) => {
+                Sort::kept(LossKind::DelayedAck, nowhere())
             }
             Spent::Disk => {
                 let (device, call) = (part.thing.device.clone(), part.call.clone());

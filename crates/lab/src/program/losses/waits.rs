@@ -1,6 +1,6 @@
 //! Waits for another thread or process: for its lock, its signal, its answer or its end.
 
-use punctual_record::{LossKind, LossPlace, Spent, ThreadBudget, TimePart, Who};
+use punctual_record::{Budget, LossKind, LossPlace, Spent, ThreadBudget, TimePart, Who};
 
 use super::runtime::{JAVA, collects};
 use super::sort::Sort;
@@ -9,6 +9,11 @@ use super::sort::Sort;
 const DEEPEST: usize = 8;
 /// An acknowledgement is delayed for 40 ms to 200 ms (`TCP_DELACK_MIN`, `TCP_DELACK_MAX`), and its timer counts in ticks.
 const ACK_NS: [u64; 2] = [36_000_000, 220_000_000];
+/// The softirq that receives: it ends a wait for what is sent from outside of the program's calls.
+const RECEIVES: &str = "NET_RX";
+/// The kernel's count of delayed acknowledgements is of the waits, if it is at least this part of their number, and at most this multiple:
+/// other connections have some too.
+const ACKS: [f64; 2] = [0.8, 2.0];
 /// Fewer waits show no habit: a thread that waits once waits for the end of the program, or for work.
 const FEWEST: u64 = 10;
 /// Calls that change the address space, whose waits for another thread of the process are for its lock.
@@ -204,6 +209,24 @@ fn socket(part: &TimePart, who: &Who) -> Option<Sort> {
         }
         _ => Some(Sort::idle(LossKind::Socket, place)),
     }
+}
+
+/// Whether these waits end by a packet that the other end holds back until this end acknowledges the one before, which its kernel delays.
+/// `late` says that the kernel counted as many.
+pub(super) fn is_held_back(part: &TimePart, late: bool) -> bool {
+    late && may_be_held_back(part)
+}
+
+fn may_be_held_back(part: &TimePart) -> bool {
+    let received = part.who.as_ref().is_some_and(|who| who.tid == 0 && who.thread == RECEIVES);
+    part.spent == Spent::Socket && received && part.times >= FEWEST && delayed(part)
+}
+
+/// Whether the kernel sent as many acknowledgements late as there are waits that may be for one. A distant end may take as long to answer.
+pub(super) fn are_acknowledged_late(budget: &Budget) -> bool {
+    let parts = budget.threads.iter().flat_map(|thread| &thread.parts).filter(|part| may_be_held_back(part));
+    let waits = parts.fold(0u64, |sum, part| sum.saturating_add(part.times)) as f64;
+    budget.delayed_acks.is_some_and(|acks| (ACKS[0] * waits..=ACKS[1] * waits).contains(&(acks as f64)))
 }
 
 fn delayed(part: &TimePart) -> bool {

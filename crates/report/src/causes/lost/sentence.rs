@@ -219,7 +219,11 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
             did("waited", format!(" for {}", or(&peer, "another process")), Some(detail))
         }
         LossKind::DelayedAck => {
-            let detail = "TCP holds data back for an acknowledgement that the other end delays";
+            // Where no other end is known, the waiting one delays it.
+            let detail = match peer {
+                Some(_) => "TCP holds data back for an acknowledgement that the other end delays",
+                None => "the other end holds data back for an acknowledgement that this end delays",
+            };
             did("waited", " at a TCP socket".to_owned(), Some(detail.to_owned()))
         }
         LossKind::FaultFile => {

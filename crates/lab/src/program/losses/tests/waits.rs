@@ -150,3 +150,23 @@ fn two_ends_that_wait_for_each_other_for_40_ms_have_a_delayed_acknowledgement() 
     let further = by(meanwhile(waits, stranger("peer")), part(Spent::Socket, 2200, 50));
     assert_eq!(kind(vec![further]), LossKind::Socket, "the peer waits for somebody else");
 }
+
+#[test]
+fn an_answer_in_two_writes_waits_for_this_end_s_acknowledgement_and_a_distant_answer_does_not() {
+    let receives = |softirq: &str| Who { thread: softirq.into(), ..Who::default() };
+    let judged = |softirq: &str, ms, acks| {
+        let wait = by(receives(softirq), part(Spent::Socket, ms, 50));
+        losses(&Budget { delayed_acks: acks, ..of(vec![main(vec![wait])]) }, PROGRAM).swap_remove(0)
+    };
+    let held = judged("NET_RX", 2200, Some(54));
+    assert_eq!((held.kind, held.ns, held.times, held.place.peer), (LossKind::DelayedAck, 2200 * MS, 50, None));
+    for (softirq, ms, acks, why) in [
+        ("NET_RX", 2200, Some(3), "a distant end takes 44 ms"),
+        ("NET_RX", 2200, None, "the kernel does not count them"),
+        ("NET_RX", 2200, Some(900), "they are of other connections"),
+        ("NET_RX", 500, Some(54), "10 ms each"),
+        ("TIMER", 2200, Some(54), "a time-out"),
+    ] {
+        assert_ne!(judged(softirq, ms, acks).kind, LossKind::DelayedAck, "{why}");
+    }
+}
