@@ -11,11 +11,12 @@ const TURNS: u64 = 5;
 const MISSED: u64 = 50;
 /// A thread that is late by less than this share of the run at its worst is on time.
 const LATE: f64 = 0.01;
-/// A loss leads from these shares of the run on: where all deadlines are met, and of those the ones of time in the queue of a CPU, which
-/// others share with it; where the thread computes; and where it waits.
+/// A loss leads from these shares of the run on: where all deadlines are met, where the thread computes, and where it waits. Time in the queue
+/// of a CPU, which others share with it, has shares of its own.
 const MET: f64 = 0.10;
 const MET_QUEUED: f64 = 0.33;
 const COMPUTING: f64 = 0.03;
+const COMPUTING_QUEUED: f64 = 0.10;
 const WAITING: f64 = 0.02;
 /// A thread that runs for so much of the run computes.
 const MOSTLY: f64 = 0.5;
@@ -77,6 +78,7 @@ impl Health {
         match self {
             Self::Met if QUEUED.contains(&kind) => MET_QUEUED,
             Self::Met => MET,
+            Self::Computes { .. } if QUEUED.contains(&kind) => COMPUTING_QUEUED,
             Self::Computes { .. } => COMPUTING,
             Self::Sleeps | Self::Input { .. } => WAITING,
         }

@@ -55,6 +55,16 @@ fn a_program_that_computes_longer_than_it_waits_for_work_computes() {
 }
 
 #[test]
+fn a_program_that_computes_shares_its_cpu_until_others_take_a_tenth_of_the_run() {
+    let beside = |ms| judged(vec![by(stranger("cc1"), part(Spent::Ready, ms, 90)), part(Spent::Running, 1700, 40)]);
+    let kinds: Vec<LossKind> = beside(250).iter().map(|loss| loss.kind).collect();
+    assert_eq!(kinds, [LossKind::Computes, LossKind::HogProcess], "it is listed and does not lead");
+    assert_eq!(beside(350)[0].kind, LossKind::HogProcess);
+    let faults = |ms| kind(vec![part(Spent::FaultFile, ms, 90), part(Spent::Running, 1700, 40)]);
+    assert_eq!((faults(60), faults(250)), (LossKind::Computes, LossKind::FaultFile), "nobody shares these with it");
+}
+
+#[test]
 fn a_program_of_busy_threads_of_one_name_computes_until_they_mostly_wait_for_each_other() {
     let beside = |name: &str, ran| {
         let waits = by(sibling(name), part(Spent::Ready, 700, 800));
