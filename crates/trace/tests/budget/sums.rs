@@ -27,7 +27,10 @@ fn parts_are_the_wall_time_beside_forks_short_threads_and_migrations() {
         return;
     };
     assert!(budget.threads.len() > 40, "{}", budget.threads.len());
-    assert!(budget.dropped < 10, "{}", budget.dropped);
+    // Beside others there are more turns, and now and then the kernel has no memory for a detail in the midst of a switch.
+    let all = budget.threads.iter().chain(&budget.others).flat_map(|thread| &thread.parts);
+    let stretches: u64 = all.map(|part| part.times).sum();
+    assert!(budget.dropped * 20 < stretches, "{} of {stretches}", budget.dropped);
     budget.threads.iter().for_each(assert_whole);
     // The counters are brought up to date at each switch, those of running threads at each tick.
     for check in &budget.checks {
