@@ -30,6 +30,15 @@ pub struct BudgetCheck {
     pub summed_ns: u64,
     /// What the kernel counted, ns.
     pub counted_ns: u64,
+    /// Of the time ready in the budget, that in which the CPU was idle: it was not awake yet. The kernel counts from the time at which a CPU
+    /// takes the thread into its queue, so it lacks some of this. 0, and absent, for other counters.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub idle_ns: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+const fn is_none(ns: &u64) -> bool {
+    *ns == 0
 }
 
 /// A counter of the kernel.

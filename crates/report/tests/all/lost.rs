@@ -275,7 +275,7 @@ fn what_is_spoken_of_has_a_row_and_rows_add_up() {
 
 #[test]
 fn disagreements_and_what_was_not_kept_are_said_and_agreement_is_not() {
-    let check = |summed_ns| BudgetCheck { counter: Counter::Running, summed_ns, counted_ns: 1000 * MS };
+    let check = |summed_ns| BudgetCheck { counter: Counter::Running, summed_ns, counted_ns: 1000 * MS, idle_ns: 0 };
     let mut run = throttled();
     budget(&mut run).checks = vec![check(990 * MS)];
     assert!(!shown(&run, &Style::default()).contains("kernel's counter"));
@@ -334,6 +334,17 @@ fn what_the_host_took_is_said_to_be_of_the_cpus_and_little_of_it_is_not_said() {
     assert!(beside(120).contains(said), "{}", beside(120));
     assert!(!beside(50).contains("host"), "{}", beside(50));
     assert!(!screen(&throttled()).contains("host"), "where it is not known, nothing is said");
+}
+
+#[test]
+fn time_ready_may_have_that_in_which_the_cpu_was_not_awake_and_no_more() {
+    let beside = |counted_ms| {
+        let mut run = throttled();
+        let (summed_ns, counted_ns, idle_ns) = (669 * MS, counted_ms * MS, 468 * MS);
+        budget(&mut run).checks = vec![BudgetCheck { counter: Counter::Ready, summed_ns, counted_ns, idle_ns }];
+        shown(&run, &Style::default()).contains("kernel's counter")
+    };
+    assert_eq!([669, 314, 201, 120, 900].map(beside), [false, false, false, true, true]);
 }
 
 #[test]

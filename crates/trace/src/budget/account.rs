@@ -148,10 +148,10 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// What these threads have in the sums, of these kinds, ns.
-    pub(super) fn spent(&self, kinds: &[u8], of: impl Fn(u32) -> bool) -> u64 {
+    /// The time in the sums of these kinds, and of which this holds, ns.
+    pub(super) fn spent(&self, kinds: &[u8], of: impl Fn(&Key) -> bool) -> u64 {
         let all = self.sums.iter().map(|(key, sum)| (Key::read(key), Sum::read(sum)));
-        all.filter(|(key, _)| kinds.contains(&key.spent) && of(key.id)).map(|(_, sum)| sum.ns).sum()
+        all.filter(|(key, _)| kinds.contains(&key.spent) && of(key)).map(|(_, sum)| sum.ns).sum()
     }
 
     /// The times of this kind, of those threads that have any, ns.

@@ -3,7 +3,7 @@
 use punctual_record::{BudgetCheck, Counter, Quota};
 
 use super::account::Found;
-use super::raw::spent;
+use super::raw::{By, Key, spent};
 
 /// What sums and counters have of the same threads: those whose end was seen.
 pub(super) fn checks(found: &Found<'_>, quotas: &[Quota]) -> Vec<BudgetCheck> {
@@ -13,9 +13,14 @@ pub(super) fn checks(found: &Found<'_>, quotas: &[Quota]) -> Vec<BudgetCheck> {
     ];
     let watched = || found.infos.iter().filter(|(_, info)| !info.aside && info.end_ns != 0);
     let of_threads = kinds.into_iter().enumerate().map(|(at, (counter, kinds))| {
-        let summed_ns =
-            found.spent(kinds, |id| found.infos.get(&id).is_some_and(|info| !info.aside && info.end_ns != 0));
-        BudgetCheck { counter, summed_ns, counted_ns: watched().map(|(_, info)| info.counted_ns[at]).sum() }
+        let ended = |key: &Key| found.infos.get(&key.id).is_some_and(|info| !info.aside && info.end_ns != 0);
+        let summed_ns = found.spent(kinds, ended);
+        let counted_ns = watched().map(|(_, info)| info.counted_ns[at]).sum();
+        let idle_ns = match counter {
+            Counter::Ready => found.spent(&[spent::READY], |key| key.by == By::Nobody && ended(key)),
+            _ => 0,
+        };
+        BudgetCheck { counter, summed_ns, counted_ns, idle_ns }
     });
     let mut checks: Vec<BudgetCheck> = of_threads.collect();
     // The kernel counts by CPU, so only that of a single thread can be compared.
@@ -23,7 +28,7 @@ pub(super) fn checks(found: &Found<'_>, quotas: &[Quota]) -> Vec<BudgetCheck> {
     if let [summed_ns] = found.each_spent(spent::QUOTA)[..]
         && counted_ns > 0
     {
-        checks.push(BudgetCheck { counter: Counter::Throttled, summed_ns, counted_ns });
+        checks.push(BudgetCheck { counter: Counter::Throttled, summed_ns, counted_ns, idle_ns: 0 });
     }
     checks
 }

@@ -51,6 +51,7 @@ pub(super) fn found(thread: &ThreadBudget, budget: &Budget) -> Vec<Found> {
     let mut all: Vec<Found> = Vec::new();
     for part in thread.parts.iter().filter(|part| part.ns > 0) {
         let Some(Sort { kind, place, may_be_idle }) = facts.sort(part) else { continue };
+        let part = &TimePart { ns: part.ns.saturating_add(facts.until_awake(part)), ..part.clone() };
         let lock = |place: &LossPlace| (place.lock.clone(), place.file.clone().filter(|_| place.file_lock));
         let same = |one: &&mut Found| one.kind == kind && lock(&one.place) == lock(&place);
         if let Some(one) = all.iter_mut().find(same) {
@@ -98,6 +99,9 @@ pub(super) struct Facts<'a> {
     rechecked: Vec<Rechecked<'a>>,
     /// How often it waited in the call of event loops, epoll_wait(2).
     loops: u64,
+    /// How often it waited, and the time after that in which its CPU was idle yet.
+    waits: u64,
+    awakes_ns: u64,
     /// The kernel delayed as many acknowledgements as there are waits that may be for one.
     acks_are_late: bool,
     /// The thread that has the interpreter's lock, and the process that traces.
@@ -120,6 +124,8 @@ impl<'a> Facts<'a> {
             copies_most: copies && copied > spent(thread, |part| part.spent == Spent::FaultNew),
             rechecked: waits::rechecked(thread),
             own_work: own_work(thread),
+            waits: thread.parts.iter().filter(|part| is_wait(part)).fold(0, |sum, part| sum.saturating_add(part.times)),
+            awakes_ns: spent(thread, is_short_unnamed),
             acks_are_late: waits::are_acknowledged_late(budget),
             loops: polls.fold(0, |sum, part| sum.saturating_add(part.times)),
             interpreter: runtime::interpreter(thread, budget),
@@ -226,6 +232,14 @@ impl<'a> Facts<'a> {
         yields.saturating_mul(2) > spent(other, |part| matches!(part.spent, Spent::Running | Spent::Ready))
     }
 
+    /// How much of the time in which its CPU was idle, and had to wake up for the thread, comes after the waits of this part: its share by number.
+    fn until_awake(&self, part: &TimePart) -> u64 {
+        if !is_wait(part) || self.waits == 0 {
+            return 0;
+        }
+        (u128::from(self.awakes_ns) * u128::from(part.times) / u128::from(self.waits)) as u64
+    }
+
     /// The memory limit that made the thread reclaim, with the kernel's count of how often it was hit.
     fn memory(&self, part: &TimePart) -> LossPlace {
         let cgroup = part.thing.cgroup.clone();
@@ -324,6 +338,35 @@ pub(super) fn without_quota(thread: &ThreadBudget) -> u64 {
 /// A long time in the queue of which nobody's name is known.
 fn is_unnamed(part: &TimePart) -> bool {
     part.spent == Spent::Ready && part.who.is_none() && part.ns / part.times.max(1) >= UNNAMED_NS
+}
+
+/// Time in which the CPU was idle: it had to wake up.
+fn is_short_unnamed(part: &TimePart) -> bool {
+    part.spent == Spent::Ready && part.who.is_none() && !is_unnamed(part)
+}
+
+/// Whether the thread is blocked, and ready after each of the stretches.
+const fn is_wait(part: &TimePart) -> bool {
+    matches!(
+        part.spent,
+        Spent::Asleep
+            | Spent::Disk
+            | Spent::Lock
+            | Spent::FileLock
+            | Spent::Condition
+            | Spent::Pipe
+            | Spent::Socket
+            | Spent::Poll
+            | Spent::OtherFile
+            | Spent::FaultFile
+            | Spent::FaultSwap
+            | Spent::Reclaim
+            | Spent::MmapLock
+            | Spent::Child
+            | Spent::Pause
+            | Spent::Supervisor
+            | Spent::Blocked
+    )
 }
 
 /// A timer slack that was set.

@@ -65,7 +65,8 @@ fn stolen(steal: Steal) -> Option<String> {
 }
 
 fn differs(check: &BudgetCheck) -> bool {
-    let by = check.summed_ns.abs_diff(check.counted_ns);
+    let (least, most) = (check.summed_ns.saturating_sub(check.idle_ns), check.summed_ns);
+    let by = check.counted_ns.abs_diff(check.counted_ns.clamp(least, most));
     by >= DIFFERS_NS && by as f64 > DIFFERS * check.counted_ns.max(check.summed_ns) as f64
 }
 

@@ -269,6 +269,18 @@ fn a_memory_limit_has_its_size_and_the_kernels_count_and_another_groups_is_not_i
 }
 
 #[test]
+fn waits_have_the_time_until_their_idle_cpu_is_awake_and_no_other_time_ready() {
+    let with = |ready: TimePart| {
+        let own = thread(PROGRAM, "server", vec![part(Spent::Disk, 300, 15_000), part(Spent::Running, 300, 9), ready]);
+        // It slept 100 times.
+        losses(&of(vec![own]), PROGRAM).into_iter().find(|loss| loss.kind == LossKind::Disk).unwrap().ns / MS
+    };
+    assert_eq!(with(part(Spent::Ready, 151, 15_000)), 450, "its share by the number of waits");
+    assert_eq!(with(by(stranger("cc1"), part(Spent::Ready, 151, 15_000))), 300, "another had the CPU");
+    assert_eq!(with(part(Spent::Ready, 151, 15)), 300, "none takes 10 ms to wake up");
+}
+
+#[test]
 fn an_allocator_does_most_of_the_work_or_is_not_named() {
     let faults = |ran| {
         judged(vec![
