@@ -11,6 +11,7 @@ mod compared;
 mod compared_causes;
 mod compared_screen;
 mod contradictions;
+mod counted;
 mod cyclic;
 mod document;
 mod explained;
