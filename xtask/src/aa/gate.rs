@@ -168,11 +168,12 @@ fn table(args: &GateArgs, folder: &Path) -> anyhow::Result<()> {
             let all: Vec<Ended> = kept.map(|path| Ended::read(&path)).collect::<anyhow::Result<_>>()?;
             let count = |status: i32| all.iter().filter(|ended| ended.status == status).count();
             let seconds: Vec<f64> = all.iter().map(|ended| ended.seconds).collect();
-            let longest = seconds.iter().copied().fold(0.0, f64::max);
-            let middle = median(&seconds).unwrap_or_default();
+            let longest = seconds.iter().copied().reduce(f64::max);
+            let [middle, longest] =
+                [median(&seconds), longest].map(|time| time.map_or("–".to_owned(), |s| format!("{s:.0}")));
             let (name, load) = (cell.name, load.name());
             println!(
-                "| {name} | {load} | {} | {} | {} | {} | {middle:.0} | {longest:.0} |",
+                "| {name} | {load} | {} | {} | {} | {} | {middle} | {longest} |",
                 all.len(),
                 count(0),
                 count(3),
