@@ -51,9 +51,9 @@ fn isolated_and_offline_cpus_are_measured_as_asked() {
     let script = r#"
 cyclic >/dev/null; is status 0 $?; show usual
 cyclic --cpu 1 >/dev/null; is status 0 $?; show isolated
-LASTS=3s cyclic --cpu 1 >/tmp/text & sleep 1.5
+LASTS=3s cyclic --cpu 1 --full >/tmp/text & sleep 1.5
 echo 0 >/sys/devices/system/cpu/cpu1/online; wait $!; is status 0 $?; show lost
-has said "cpu was set to 1 and accepted, but was found to be 0" "$(tr -s " \n" " " </tmp/text)"
+has said "cpu was set to 1 and accepted, but was found to be 0" "$(tr -s " \n" " " </tmp/said)"
 cyclic --cpu 1 >/dev/null; is refused 2 $?
 has offline "CPU 1 is offline" "$(cat /tmp/said)"
 punctual cyclictest -q -l 3 -S >/tmp/text; is status 0 $?

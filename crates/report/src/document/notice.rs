@@ -12,13 +12,7 @@ use crate::format::{listed, sentence, units};
 pub fn phrase(notice: &Notice) -> Phrase {
     let on_screen = matches!(
         notice,
-        Notice::BusyMachine { .. }
-            | Notice::Steal { .. }
-            | Notice::Unsteady { .. }
-            | Notice::ConditionsSkipped { .. }
-            // Of these, the figures hold what was spoilt.
-            | Notice::ConditionNotKept { left_out: 0, .. }
-            | Notice::Paused { times: 0, .. }
+        Notice::BusyMachine { .. } | Notice::Steal { .. } | Notice::Unsteady { .. } | Notice::ConditionsSkipped { .. }
     );
     Phrase { on_screen, ..in_words(notice) }
 }
