@@ -1,7 +1,7 @@
 //! Sections of every report: the machine, missing measurements, and other activity of the machine. Facts that the run
 //! lacks are reported as unknown.
 
-use punctual_record::{Host, NotMeasured, Run};
+use punctual_record::{FairServer, Host, NotMeasured, Run};
 
 use crate::document::{Block, Section};
 use crate::format::{naming, sentence, unbroken, units};
@@ -127,15 +127,11 @@ fn real_time(host: &Host) -> String {
         }
         _ => "throttling unknown".to_owned(),
     };
-    let kept = match (&rt.fair_server, host.has_fair_servers()) {
-        (Some(server), _) => {
-            let [runtime, period] = [server.runtime_ns, server.period_ns].map(|ns| units::exact(ns.cast_signed()));
-            format!(", fair server {runtime} of {period}")
-        }
-        (None, Some(true)) => ", fair server unknown".to_owned(),
-        (None, _) => String::new(),
+    let kept = |server: &FairServer| {
+        let [runtime, period] = [server.runtime_ns, server.period_ns].map(|ns| units::exact(ns.cast_signed()));
+        format!(", fair server {runtime} of {period}")
     };
-    format!("{allowed}, {throttle}{kept}")
+    format!("{allowed}, {throttle}{}", rt.fair_server.as_ref().map(kept).unwrap_or_default())
 }
 
 /// Requested subjects without figures; `None` if nothing is missing.
