@@ -24,7 +24,7 @@ pub(crate) struct ShowArgs {
 /// Prints the tables.
 pub(crate) fn show(args: &ShowArgs) -> anyhow::Result<Exit> {
     let overview = gather(&Cpufreq::system());
-    terminal::print(&text::sections(&frequency::sections(&overview), &terminal::style(args.color)))?;
+    terminal::print(&text::sections(&frequency::sections(&overview), &terminal::style_of_tables(args.color)))?;
     Ok(Exit::Done)
 }
 
