@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use super::set::Conditions;
 use super::set::{Lost, Refused};
-use super::surroundings::Surroundings;
+use super::surroundings::{Reason, Surroundings};
 use super::{Applying, CONDITIONS, Condition, Kept, Probe, Scope, Target, Thread};
+use crate::need::Need;
 use crate::restore::{NotRestored, StateDir};
 
 /// Conditions in force. Dropping the guard restores the previous state. [`Guard::restore`] does the same and reports
@@ -97,8 +98,11 @@ impl Condition {
             Probe::Found(found) => return found.map_err(|reason| Refused::new(self, None, reason)),
         };
         let conditions = Conditions::new().with(value).allow_irreversible();
-        let tried = std::thread::spawn(move || conditions.apply().refused).join();
-        let refused = tried.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let tried = std::thread::Builder::new().spawn(move || conditions.apply().refused).map_err(|error| {
+            let reason = Reason::new(format_args!("no thread can be made to try it: {error}"), Need::Unknown);
+            Refused::new(self, None, reason.errno(error.raw_os_error()))
+        })?;
+        let refused = tried.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         refused.into_iter().next().map_or(Ok(()), Err)
     }
 }

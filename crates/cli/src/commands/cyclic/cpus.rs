@@ -33,7 +33,8 @@ pub(super) fn granted(begins: &CpuSet) -> CpuSet {
         sched::set_affinity(0, possible.as_slice()).ok()?;
         sched::affinity(0).ok().map(CpuSet::from_iter)
     };
-    std::thread::spawn(of_all).join().ok().flatten().unwrap_or_else(|| begins.clone())
+    let thread = std::thread::Builder::new().spawn(of_all);
+    thread.ok().and_then(|thread| thread.join().ok()?).unwrap_or_else(|| begins.clone())
 }
 
 /// The CPU of thread `number`: one after the other, and from the beginning again.

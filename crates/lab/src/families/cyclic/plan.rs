@@ -105,8 +105,9 @@ impl Plan {
 /// Why the kernel refuses a thread these CPUs. Where some are isolated (isolcpus), it grants more than a process begins with.
 fn refused(cpus: &CpuSet) -> Option<String> {
     let asked = Conditions::new().cpus(cpus).allow_irreversible();
-    let thread = std::thread::spawn(move || asked.apply().refused.first().map(|refused| refused.why.clone()));
-    thread.join().ok().flatten()
+    let first = move || asked.apply().refused.first().map(|refused| refused.why.clone());
+    // Where no thread can be made, the first that measures says so.
+    std::thread::Builder::new().spawn(first).ok()?.join().ok().flatten()
 }
 
 /// The highest priority under SCHED_FIFO of a few that this user may have; `None`: none of them.
@@ -115,8 +116,8 @@ pub fn highest_priority() -> Option<Policy> {
     let granted = |policy: &Policy| {
         let asked = Conditions::new().policy(*policy);
         // The thread ends at once, and its policy with it.
-        let thread = std::thread::spawn(move || asked.allow_irreversible().apply().refused.is_empty());
-        thread.join().unwrap_or(false)
+        let is_granted = move || asked.allow_irreversible().apply().refused.is_empty();
+        std::thread::Builder::new().spawn(is_granted).is_ok_and(|thread| thread.join().unwrap_or(false))
     };
     PRIORITIES.map(Policy::Fifo).into_iter().find(granted)
 }
