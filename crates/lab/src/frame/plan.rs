@@ -177,7 +177,7 @@ pub(crate) struct MethodCell {
 }
 
 impl Request {
-    /// Each of so many methods under each variant.
+    /// Each method, of this many, under each variant.
     pub(crate) fn each_of(&self, methods: usize) -> Vec<MethodCell> {
         let under = |variant| (0..methods).map(move |method| MethodCell { method, variant });
         (0..self.variants.len()).flat_map(under).collect()

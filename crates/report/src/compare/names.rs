@@ -70,7 +70,7 @@ impl Short {
         format!("{}{}", self.subject, self.rest)
     }
 
-    /// The name in so many letters if that leaves some of the subject: what tells it from others of its subject stays.
+    /// The name in this many letters if that leaves some of the subject: what tells it from others of its subject stays.
     pub(super) fn within(&self, letters: usize) -> String {
         const LEAST: usize = 3;
         let room = letters.saturating_sub(self.rest.chars().count());
