@@ -44,6 +44,8 @@ pub(crate) enum NoBound {
     Unlike,
     /// Other programs had the CPUs.
     Busy,
+    /// The machine is a virtual one.
+    Guest,
 }
 
 impl NoBound {
@@ -54,6 +56,7 @@ impl NoBound {
             Self::Drifts => "the maxima of the rounds rise or fall, so the machine changed meanwhile",
             Self::TooHeavy => "the tail is so heavy that any maximum may follow",
             Self::Busy => "other programs had the CPUs, and they come and go",
+            Self::Guest => "this is a virtual machine, and its host may stop it at any time and for any time",
             Self::Unlike => "the tail is that of no known distribution: it has several causes",
         }
     }

@@ -139,6 +139,18 @@ fn a_busy_machine_has_no_bound_for_a_longer_run() {
     assert!(!busy.contains("the latest comes at most"), "{busy}");
 }
 
+#[test]
+fn a_virtual_machine_has_no_bound_for_a_longer_run() {
+    let samples: Vec<i64> = samples(50_000, 20_000);
+    let mut run = run_of(vec![thread(0, FIFO, None, &samples)]);
+    for (hypervisor, expected) in [(None, false), (Some("kvm".to_owned()), true)] {
+        run.host.hypervisor = hypervisor;
+        let said = full(&run);
+        assert_eq!(said.contains("No bound for a longer run: this is a virtual machine"), expected, "{said}");
+        assert!(!said.contains("they come and go"), "{said}");
+    }
+}
+
 fn compared(old: Vec<Series>, new: Vec<Series>, across_conditions: bool) -> Comparison {
     let side = |series: Vec<Series>| {
         let late = || vec![cause(LatePart::RunQueue, Cause::OtherThread, Some("cc1"), 4_000)];
