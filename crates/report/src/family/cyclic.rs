@@ -149,7 +149,7 @@ const TIMES: f64 = 10.0;
 
 /// How late the latest wake-up of a longer run may come, or why that cannot be said; nothing without samples.
 fn longer(run: &Run, all: &[Cyclic<'_>]) -> Option<String> {
-    // Of series recorded in a virtual machine, no bound held: stops by the host are rarer than what a run shows of them.
+    // No bound of a series that was recorded in a virtual machine held. Whether host or load was the cause is not known.
     let never = is_busy(run).then_some(NoBound::Busy).or(run.host.hypervisor.is_some().then_some(NoBound::Guest));
     if let Some(why) = never {
         return Some(format!("No bound for a longer run: {}.", why.words()));
