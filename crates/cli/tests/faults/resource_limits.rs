@@ -11,6 +11,8 @@ use crate::table::{Depth, Fault, No, Tried};
 const NOBODY: u32 = 12_347;
 /// SIGABRT: how a Rust program ends that gets no memory.
 const ABORTED: i32 = 6;
+/// SIGSEGV: how the kernel ends a program whose stack it may not let grow.
+const NO_STACK: i32 = 11;
 
 pub(crate) const FAULTS: &[Fault] = &[
     Fault { name: "3 to 20 descriptors", quick: &["ipc"], attempt: descriptors },
@@ -58,13 +60,21 @@ fn memory(subject: &Subject, depth: Depth) -> Tried {
         let limit = format!("--{kind}={}", mib << 20);
         let left = scene.finish(&["prlimit", &limit], &subject.short())?;
         scene.nothing_left()?;
-        // The standard library ends a program that gets no memory, and says so.
-        if left.status.signal() != Some(ABORTED) || !left.stderr.contains("memory allocation") {
+        if !ended_without_memory(&left) {
             done_or_explained(&left).map_err(|no| at(no, &limit))?;
             written(&scene, subject, &left)?;
         }
     }
     Ok(())
+}
+
+/// Whether it ended because it got no memory, and said so. Rust's standard library says "memory allocation of 38400 bytes failed" and
+/// aborts; what it does for that may need a stack that the kernel does not let grow any more. glibc says "out of memory" and aborts.
+fn ended_without_memory(left: &Left) -> bool {
+    let signal = left.status.signal();
+    let rust_said_so = left.stderr.contains("memory allocation of ");
+    let glibc_said_so = left.stderr.contains("Fatal glibc error: ") && left.stderr.contains("out of memory");
+    matches!(signal, Some(ABORTED | NO_STACK)) && rust_said_so || signal == Some(ABORTED) && glibc_said_so
 }
 
 /// The least of this memory, in MiB, with which the command reads its arguments. With less, the kernel may refuse to let the stack of the
