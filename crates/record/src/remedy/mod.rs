@@ -150,8 +150,9 @@ pub fn of_loss(loss: &Loss, threads: &LossThreads) -> Option<LossRemedy> {
         LossKind::Nice | LossKind::IdlePolicy | LossKind::HogProcess | LossKind::HogFifo => {
             Some(threads.before_the_culprit())
         }
-        LossKind::HogThread => Some(threads.apart()),
-        LossKind::Polling if threads.barred_idle.is_some() => Some(threads.apart()),
+        LossKind::HogThread | LossKind::Polling if threads.barred_idle.is_some() => Some(threads.apart()),
+        // The scheduler moves threads to idle CPUs by itself. Where it had none, another CPU is no remedy.
+        LossKind::HogThread => say("fewer threads that compute at once, or more CPUs for them"),
         LossKind::Polling => say("wait in the kernel (futex, poll) instead of polling, or a CPU for each thread"),
         LossKind::Interrupts => {
             Some(LossRemedy { text: "move the interrupts or the thread to another CPU".to_owned(), ..threads.apart() })

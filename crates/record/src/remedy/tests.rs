@@ -159,6 +159,7 @@ fn an_idle_cpu_is_named_where_the_thread_may_not_use_it_and_nowhere_else() {
         assert_eq!(there.command.as_deref(), Some("taskset -cp 3 7"), "{kind:?}");
         assert!(!none.text.contains("idle"), "{none:?}");
     }
+    assert_eq!(said(LossKind::HogThread, None).command, None, "all CPUs are taken");
     assert!(!said(LossKind::Quota, Some(3)).text.contains("idle"), "no CPU helps against a quota");
 }
 
