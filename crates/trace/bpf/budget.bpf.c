@@ -25,12 +25,7 @@ INLINE void waker(struct thread *thread, struct cpu *cpu, u8 *by, u32 *who)
         *who = cpu->line;
     } else if (cpu->softirq) {
         /* What a thread sends to this machine arrives in its own call. */
-        struct registers registers = {};
-        if (current->pid && !(current->flags & PF_KTHREAD))
-            read_registers(current, &registers);
-        else
-            registers.call = -1;
-        if (kind_of(registers.call) != SENDS) {
+        if (kind_of(running_call(current)) != SENDS) {
             *by = SOFTIRQ;
             *who = cpu->vector;
         }
@@ -200,7 +195,7 @@ int switched(u64 *context)
     u64 now = bpf_ktime_get_ns();
     struct thread *from = watched(prev), *to = watched(next);
     u8 ran_out = prev->pid ? quota_used_up(prev) : 0;
-    cpu->interrupt = cpu->softirq = cpu->timer = 0;
+    cpu->interrupt = cpu->softirq = cpu->timer = cpu->own = 0;
     if (from && !from->ended) {
         cpu->events++;
         leave(from, prev, cpu, preempted, state, now);

@@ -137,8 +137,11 @@ INLINE void served(struct cpu *cpu, u32 vector)
 {
     if (cpu->interrupt || cpu->softirq || !cpu->watched || vector >= VECTORS)
         return;
-    cpu->vectors[vector] += bpf_ktime_get_ns() - cpu->irq_since;
+    u64 now = bpf_ktime_get_ns();
+    cpu->vectors[vector] += now - cpu->irq_since;
     cpu->busy_vectors = 1;
+    if (vector >= DEVICES)
+        cpu->irq_ended = now;
 }
 
 SEC("tp_btf/irq_handler_entry")
@@ -201,6 +204,9 @@ int softirq_begins(u64 *context)
     serve(cpu);
     cpu->softirq = 1;
     cpu->vector = context[0];
+    /* What a thread sends to this machine arrives in its own call: the softirq does not follow an interrupt. */
+    cpu->own = cpu->watched && cpu->vector == NET_RX && !cpu->interrupt && cpu->irq_since - cpu->irq_ended > AFTER_NS &&
+               running_call(bpf_get_current_task_btf()) >= 0;
     return 0;
 }
 
@@ -211,7 +217,9 @@ int softirq_ends(u64 *context)
     if (!cpu)
         return 0;
     cpu->softirq = 0;
-    served(cpu, context[0]);
+    if (!cpu->own)
+        served(cpu, context[0]);
+    cpu->own = 0;
     return 0;
 }
 

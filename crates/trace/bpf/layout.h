@@ -25,6 +25,7 @@ enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KER
 #define EPOCH_NS 16000000
 #define TENANTS 6
 #define REFILLS 8
+#define NET_RX 3
 #define DEVICES 10 /* after the ten softirqs: interrupts of devices */
 #define TICKS 11   /* those of the CPU's own timer */
 #define VECTORS 12
@@ -34,6 +35,8 @@ enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KER
 #define DETAILED 65536
 #define LONG_NS 100000
 #define BRIEF_NS 3000
+/* The softirqs of an interrupt begin sooner than that after its handler. */
+#define AFTER_NS 2000
 /* A real-time thread that waits this long while none of its kind runs is throttled. */
 #define RT_WAIT_NS 1000000
 
@@ -141,12 +144,14 @@ struct refills {
 struct cpu {
     u64 events;
     u64 irq_since;
+    u64 irq_ended; /* an interrupt, not a softirq */
     u64 vectors[VECTORS];
     u32 head;
     u32 watched; /* the running thread is watched */
     u32 interrupt, line, softirq, vector, timer;
     u32 busy_vectors;
     u32 epoch;
+    u32 own; /* the running thread's own call, not an interrupt, is what a softirq serves */
     struct turn ring[RING];
     struct epoch epochs[EPOCHS];
 };

@@ -64,6 +64,15 @@ INLINE u8 kind_of(s64 call)
     return call >= 0 && call < 512 ? CALLS[call & 511] : OTHER_CALL;
 }
 
+/* The system call in which this thread runs; -1: none. */
+INLINE s64 running_call(struct task_struct *current)
+{
+    struct registers registers = {.call = -1};
+    if (current->pid && !(current->flags & PF_KTHREAD))
+        read_registers(current, &registers);
+    return registers.call;
+}
+
 /* The last names of a file's path, once. */
 APART int name_file(struct file *file, struct key *key)
 {

@@ -27,9 +27,9 @@ pub(super) fn trust(budget: &Budget, watched_ns: u64) -> Vec<String> {
     said.extend(budget.cost.and_then(|cost| price(cost, watched_ns)));
     match budget.dropped {
         0 => {}
-        1 => said.push("1 stretch of time has few details: a table of the kernel was full.".to_owned()),
+        1 => said.push("1 stretch of time has few details: the kernel had no room for them.".to_owned()),
         n => said
-            .push(format!("{} stretches of time have few details: a table of the kernel was full.", units::count(n))),
+            .push(format!("{} stretches of time have few details: the kernel had no room for them.", units::count(n))),
     }
     said.extend(budget.steal.and_then(stolen));
     said.extend(budget.checks.iter().filter(|check| differs(check)).map(|check| {
