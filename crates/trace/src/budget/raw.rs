@@ -346,9 +346,9 @@ pub(super) fn ended(mut bytes: [u8; CONTROL], at_ns: u64) -> [u8; CONTROL] {
     bytes
 }
 
-/// `struct cpu`: 152 bytes, then 128 turns of 88 and 128 epochs of 104.
+/// `struct cpu`: 160 bytes, then 128 turns of 88 and 128 epochs of 104.
 pub(super) const CPU: usize = CPU_HEAD + 128 * 88 + 128 * 104;
-const CPU_HEAD: usize = 152;
+const CPU_HEAD: usize = 160;
 
 /// How many events a CPU saw of watched threads.
 pub(super) fn events(bytes: &[u8; CPU]) -> u64 {

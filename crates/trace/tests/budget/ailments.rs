@@ -246,7 +246,7 @@ fn a_file_that_is_read_by_faults_is_no_disk_call() {
 
 #[test]
 fn a_sleep_is_what_was_asked_and_what_came_later() {
-    let Some((thread, _)) = watched("sleeps", || {
+    let Some((thread, budget)) = watched("sleeps", || {
         for _ in 0..20 {
             sleep(Duration::from_millis(2));
         }
@@ -254,6 +254,7 @@ fn a_sleep_is_what_was_asked_and_what_came_later() {
         return;
     };
     assert_whole(&thread);
+    assert!(budget.cost.is_some_and(|cost| cost.events >= 40 && cost.each_ns > 0.0), "{:?}", budget.cost);
     let asleep = ns(&thread, Spent::Asleep);
     // From the call to the switch, the thread runs.
     assert!(asleep <= 40 * MS && asleep > 30 * MS, "{thread:?}");

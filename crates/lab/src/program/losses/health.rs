@@ -64,12 +64,19 @@ pub(super) fn health(thread: &ThreadBudget, budget: &Budget) -> Health {
     }
 }
 
-/// Waits that end by what others send. A wait for events with a long time-out is one too; with a short one it is a sleep.
+/// Waits that end by what others send. A wait for events with a long time-out is one too; with a short one it is a sleep. So is a wait for
+/// another thread that waits for input itself.
 fn is_input(part: &TimePart) -> bool {
     let event = part.call.as_deref().is_some_and(|call| EVENTS.iter().any(|start| call.starts_with(start)));
     let long = part.ns / part.times.max(1) >= LONG_NS;
-    matches!(part.spent, Spent::Pipe | Spent::Socket | Spent::Poll | Spent::OtherFile | Spent::Pause)
+    let did = part.who.as_ref().and_then(|who| who.meanwhile.as_ref()).map(|did| did.spent);
+    from_outside(part.spent)
         || part.spent == Spent::Asleep && event && long
+        || part.spent == Spent::Condition && did.is_some_and(from_outside)
+}
+
+fn from_outside(spent: Spent) -> bool {
+    matches!(spent, Spent::Pipe | Spent::Socket | Spent::Poll | Spent::OtherFile | Spent::Pause)
 }
 
 impl Health {

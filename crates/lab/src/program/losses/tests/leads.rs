@@ -28,6 +28,16 @@ fn a_program_that_is_well_is_said_to_be_well() {
 }
 
 #[test]
+fn a_wait_for_a_thread_that_waits_for_input_is_one_for_input() {
+    let wait = |did| {
+        let wait = by(meanwhile(part(did, 2500, 50), sibling("reader")), part(Spent::Condition, 2600, 60));
+        kind(vec![wait, part(Spent::Running, 300, 60)])
+    };
+    assert_eq!(wait(Spent::Poll), LossKind::Input);
+    assert_eq!(wait(Spent::Asleep), LossKind::Computes, "its own thread slept");
+}
+
+#[test]
 fn what_is_under_one_per_cent_does_not_lead() {
     let beside = |ms| kind(vec![by(stranger("cc1"), part(Spent::Ready, ms, 60)), part(Spent::Poll, 2000, 60)]);
     assert_eq!(beside(25), LossKind::Input);
