@@ -22,8 +22,8 @@ use crate::frame::plan::at_least_one;
 use crate::frame::schedule::Schedule;
 use crate::frame::settings::not_restored;
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Input, Layout, Ledger, Measured, PlanError, Report, Scene, Session,
-    Shared, Unavailable,
+    self, Bench, CellId, Error, Failure, Family, Input, Layout, Ledger, Measured, OpenBench, PlanError, Report, Scene,
+    Session, Shared, Unavailable,
 };
 use crate::speed::{
     PATIENCE, PERFORMANCE, PREPARES, Thread, WARM_UP, check_work, give_back, governor_lost, not_too_long,
@@ -86,7 +86,7 @@ impl Family for Plan {
         Ok(self.found.full.take())
     }
 
-    fn open<'a>(&'a self, full: Self::Company, scene: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Extra> + 'a>, Error> {
+    fn open<'a>(&'a self, full: Self::Company, scene: &Scene<'a>) -> OpenBench<'a, Extra> {
         Ok(Box::new(BoostBench::open(self, full, scene.ledger.clone())))
     }
 
@@ -111,9 +111,6 @@ impl Plan {
         boost::Parameters { period_ns, work_ns, deadline_ns, periods: self.asked.periods }
     }
 }
-
-/// The subjects: as found, boost, performance.
-const TURNS: u32 = 3;
 
 /// The request for a plan.
 #[derive(Debug, Clone)]
@@ -181,7 +178,8 @@ impl Plan {
         if deadline <= work {
             return wrong(Input::Deadline, "longer than the work takes at full speed", work, deadline);
         }
-        let whole = (rest + period.saturating_mul(periods)).saturating_mul(rounds).saturating_mul(TURNS);
+        let whole =
+            (rest + period.saturating_mul(periods)).saturating_mul(rounds).saturating_mul(Subject::ALL.len() as u32);
         not_too_long(whole)?;
         let cpu = request.thread.its_cpu();
         Ok(Self {

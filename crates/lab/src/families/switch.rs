@@ -23,8 +23,8 @@ use crate::frame::figures::Meter;
 use crate::frame::plan::at_least_one;
 use crate::frame::schedule::Schedule;
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Input, Layout, Ledger, Measured, PlanError, Report, Scene, Session,
-    Shared, Unavailable,
+    self, Bench, CellId, Error, Failure, Family, Input, Layout, Ledger, Measured, OpenBench, PlanError, Report, Scene,
+    Session, Shared, Unavailable,
 };
 use crate::speed::{CLOSE, PATIENCE, PREPARES, Thread, arrival, give_back, not_too_long};
 
@@ -60,7 +60,7 @@ impl Family for Plan {
 
     fn identity(&self, _: usize) -> CellId {
         let experiment = Experiment::Switch(Typed::asked(switch::Parameters {}));
-        CellId { subject: self.subject(1), about: About::default(), experiment }
+        CellId { subject: direction(&self.governors, 1), about: About::default(), experiment }
     }
 
     fn schedule(&self) -> Schedule {
@@ -80,7 +80,7 @@ impl Family for Plan {
         Ok(self.switcher()?)
     }
 
-    fn open<'a>(&'a self, switcher: Switcher, scene: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Extra> + 'a>, Error> {
+    fn open<'a>(&'a self, switcher: Switcher, scene: &Scene<'a>) -> OpenBench<'a, Extra> {
         Ok(Box::new(SwitchBench::open(self, switcher, scene)))
     }
 
@@ -114,7 +114,7 @@ impl Plan {
         };
         let series = |tally: &SeriesTally, quantity| {
             let experiment = Experiment::Switch(Typed { parameters: switch::Parameters {}, metrics: metrics.clone() });
-            Series { subject: self.subject(to), ..measured.series(tally, quantity, experiment) }
+            Series { subject: direction(&self.governors, to), ..measured.series(tally, quantity, experiment) }
         };
         let write = |switch: &&Switch| Some((switch.round, switch.write_ns));
         report.series.push(series(&tally(switches.iter().filter_map(write)), Quantity::CallCost));
@@ -128,7 +128,7 @@ impl Plan {
                 switches.len()
             );
             let remedy = "measure on a CPU whose clock really changes; two governors that keep the same speed show nothing either";
-            report.missing.push((self.subject(to), Unavailable::but(why, remedy)));
+            report.missing.push((direction(&self.governors, to), Unavailable::but(why, remedy)));
         }
     }
 }
@@ -213,17 +213,13 @@ impl Plan {
             failure: None,
         })
     }
-
-    /// A direction in words.
-    fn subject(&self, to: usize) -> String {
-        direction(&self.governors, to)
-    }
 }
 
 fn usual() -> [String; 2] {
     ["powersave".into(), "performance".into()]
 }
 
+/// A direction in words.
 fn direction(governors: &[String; 2], to: usize) -> String {
     format!("{} to {}", governors[1 - to], governors[to])
 }
@@ -302,7 +298,7 @@ impl Bench for SwitchBench<'_> {
     type Extra = Extra;
 
     fn doing(&self, _: usize) -> String {
-        format!("{} and back", self.plan.subject(0))
+        format!("{} and back", direction(&self.plan.governors, 0))
     }
 
     fn batch(&mut self, _: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {

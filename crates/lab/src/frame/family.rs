@@ -128,11 +128,7 @@ pub(crate) trait Family: Send + Sync + 'static {
     fn gather(&self, scene: &Scene<'_>) -> Result<Self::Company, Failure>;
 
     /// Opens everything else on the measuring thread, under the base conditions.
-    fn open<'a>(
-        &'a self,
-        company: Self::Company,
-        scene: &Scene<'a>,
-    ) -> Result<Box<dyn Bench<Extra = Self::Extra> + 'a>, Error>;
+    fn open<'a>(&'a self, company: Self::Company, scene: &Scene<'a>) -> OpenBench<'a, Self::Extra>;
 
     /// The record of a cell with samples.
     fn report(&self, cell: usize, measured: &Measured<'_, Self::Extra>) -> Report;
@@ -208,6 +204,9 @@ impl Report {
         Self { series, ..Self::default() }
     }
 }
+
+/// The bench of a family, opened on the measuring thread, or why it could not be.
+pub(crate) type OpenBench<'a, X> = Result<Box<dyn Bench<Extra = X> + 'a>, Error>;
 
 /// A family's part of the runner.
 pub(crate) trait Bench {

@@ -5,7 +5,7 @@
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::usage as kernel;
 use punctual_record::statistics::{confidence_ranks, median};
-use punctual_record::{Quantile, Usage};
+use punctual_record::{Quantile, Usage, WatchEffect};
 
 /// Readings at the beginning of a stretch.
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +80,13 @@ pub(crate) fn median_with_interval(values: &[f64]) -> Option<(f64, Option<(f64, 
     sorted.sort_by(f64::total_cmp);
     let ranks = confidence_ranks(sorted.len() as u64, Quantile::P50);
     Some((middle, ranks.map(|ranks| (sorted[ranks.low as usize - 1], sorted[ranks.high as usize - 1]))))
+}
+
+/// What watching adds, by these differences: their median and its interval by ranks; absent below six of them.
+pub(crate) fn watch_effect(differences: &[f64]) -> Option<WatchEffect> {
+    let (p50_ns, interval) = median_with_interval(differences)?;
+    let (low_ns, high_ns) = interval?;
+    Some(WatchEffect { p50_ns, low_ns, high_ns, pairs: differences.len() as u64 })
 }
 
 // How exactly departures keep the rate in the long run: whether their lateness grows.

@@ -49,7 +49,7 @@ pub(crate) struct Held {
     pub(crate) left_out: bool,
 }
 
-/// The ledger as the measuring thread and the reporting thread share it.
+/// What two threads share, such as the ledger: the measuring thread and the reporting one.
 #[derive(Debug, Default)]
 pub(crate) struct Shared<T>(Arc<Mutex<T>>);
 
@@ -59,18 +59,21 @@ impl<T> Clone for Shared<T> {
     }
 }
 
-impl<T: Default> Shared<T> {
+impl<T> Shared<T> {
     pub(crate) fn new(value: T) -> Self {
         Self(Arc::new(Mutex::new(value)))
     }
 
-    /// Locks the ledger. A panic in another thread does not make the measurements unreadable.
+    /// Locks the contents. A panic in another thread does not make them unreadable.
     pub(crate) fn open(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the contents and leaves the default.
-    pub(crate) fn take(&self) -> T {
+    pub(crate) fn take(&self) -> T
+    where
+        T: Default,
+    {
         self.replace(T::default())
     }
 

@@ -32,7 +32,7 @@ use punctual_record::{ConditionSet, NotMeasured, Notice, Run, Series, SeriesTall
 use breaks::Look;
 pub use error::{Error, Failure, Unavailable};
 use family::WithExtras;
-pub(crate) use family::{Bench, CellId, Family, Layout, Measured, Report, Scene, names};
+pub(crate) use family::{Bench, CellId, Family, Layout, Measured, OpenBench, Report, Scene, names};
 pub(crate) use ledger::{Ledger, Shared};
 pub(crate) use places::Place;
 pub use places::one_cpu;

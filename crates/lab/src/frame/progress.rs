@@ -96,14 +96,6 @@ impl Observer for OfRun<'_> {
     fn line(&mut self, text: &str) {
         self.observer.line(text);
     }
-
-    fn warn(&mut self, text: &str) {
-        self.observer.warn(text);
-    }
-
-    fn finish(&mut self) {
-        self.observer.finish();
-    }
 }
 
 /// An observer that does nothing.

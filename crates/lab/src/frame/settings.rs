@@ -38,8 +38,9 @@ pub(crate) fn report(
     let mut unmet: Option<Error> = None;
     for (variant, held) in request.variants.iter().zip(&ledger.held) {
         let Some(held) = held else { continue };
-        let refused: Vec<_> = held.refused.iter().chain(base_refused).map(refusal).collect();
-        for refusal in &refused {
+        let refused: Vec<Refused> = held.refused.iter().chain(base_refused).cloned().collect();
+        let set = condition_set(&variant.over(&request.base), &held.applied, &refused);
+        for refusal in &set.refused {
             let (conditions, refusal) = (variant.label.clone(), refusal.clone());
             match (request.require, held.left_out) {
                 (true, _) => drop(unmet.get_or_insert(Error::Refused(refusal))),
@@ -47,8 +48,7 @@ pub(crate) fn report(
                 (_, false) => session.notice(Notice::ConditionRefused { conditions, refusal }),
             }
         }
-        let settings = settings(&variant.over(&request.base), &held.applied);
-        session.add_conditions(ConditionSet { label: variant.label.clone(), settings, refused });
+        session.add_conditions(ConditionSet { label: variant.label.clone(), ..set });
     }
     let base_refused = base_refused.first().filter(|_| request.require).map(|refused| Error::Refused(refusal(refused)));
     let lost = ledger.not_kept.clone().map(Error::Lost);

@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use punctual_linux::usage::thread_run_delay_ns;
 use punctual_linux::{child, sched};
-use punctual_record::{CauseSource, Causes, Notice, Program, Recorder, Usage, WatchEffect};
+use punctual_record::{CauseSource, Causes, Notice, Program, Recorder, Usage};
 use punctual_trace::{Batch, Error, Level, Room, Target, Watch};
 
 use super::error::{Failure, WAKE_UPS, without};
-use super::figures::{Sum, median_with_interval};
+use super::figures::{Sum, watch_effect};
 use super::plan::Watched;
 
 /// Most operations of a piece: of ten to twenty events each, a third of a ring.
@@ -176,7 +176,7 @@ impl Watching {
     pub(crate) fn end(self) -> (Option<Causes>, Option<Notice>) {
         match self.watch {
             None => (None, None),
-            Some(Ok(mut watch)) => (Some(Causes { effect: effect(&self.differences), ..watch.causes() }), None),
+            Some(Ok(mut watch)) => (Some(Causes { effect: watch_effect(&self.differences), ..watch.causes() }), None),
             Some(Err(error)) if self.wanted == Watched::ForCauses => {
                 (None, Some(Notice::Unseen(without("causes of late wake-ups", &error))))
             }
@@ -221,13 +221,6 @@ fn trace(tracer: &mut Option<Box<dyn Tracer>>, batch: &Batch) {
 /// Operations of a piece.
 fn piece(cost_ns: f64) -> u64 {
     (PIECE_NS / cost_ns.max(1.0)).clamp(1.0, PIECE as f64) as u64
-}
-
-/// The median and its interval by ranks; absent below six pairs.
-fn effect(differences: &[f64]) -> Option<WatchEffect> {
-    let (p50_ns, interval) = median_with_interval(differences)?;
-    let (low_ns, high_ns) = interval?;
-    Some(WatchEffect { p50_ns, low_ns, high_ns, pairs: differences.len() as u64 })
 }
 
 /// The calling thread, the threads that this process started after it, and the threads of its children.
@@ -284,10 +277,10 @@ mod tests {
             watching.compare(1, round, &recorder, Usage { voluntary: Some(0), ..usage });
         }
         assert_eq!(watching.differences.len(), 8);
-        let effect = effect(&watching.differences).unwrap();
+        let effect = watch_effect(&watching.differences).unwrap();
         assert_eq!(effect.pairs, 8);
         assert!((1_900.0..=2_100.0).contains(&effect.p50_ns), "{effect:?}");
-        assert!(super::effect(&[1.0; 5]).is_none(), "five pairs give no interval");
+        assert!(watch_effect(&[1.0; 5]).is_none(), "five pairs give no interval");
     }
 
     #[test]

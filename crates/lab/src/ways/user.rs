@@ -33,17 +33,13 @@ pub(crate) fn open_sleeper(strategy: Strategy) -> Opened {
 }
 
 impl Library {
-    /// Whether a sleeper had to be opened.
-    fn ensure(&mut self, conditions: usize) -> bool {
+    /// Opens the sleeper of this condition set, if it is not open, and goes on with it.
+    fn ensure(&mut self, conditions: usize) {
         if self.sleepers.len() <= conditions {
             self.sleepers.resize_with(conditions + 1, || None);
         }
-        let is_new = self.sleepers[conditions].is_none();
-        if is_new {
-            self.sleepers[conditions] = Some(SleeperOptions::new().strategy(self.strategy).build());
-        }
+        self.sleepers[conditions].get_or_insert_with(|| SleeperOptions::new().strategy(self.strategy).build());
         self.now = conditions;
-        is_new
     }
 }
 

@@ -32,7 +32,8 @@ use crate::frame::error::{Opened, more_time, ready};
 use crate::frame::figures::{Meter, Sum, quantile};
 use crate::frame::schedule::Schedule;
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable, session,
+    self, Bench, CellId, Error, Failure, Family, Layout, Measured, OpenBench, Report, Scene, Session, Unavailable,
+    session,
 };
 use crate::ways::wait::Waiter;
 
@@ -47,7 +48,7 @@ pub const EXPERIMENT: &str = Experiment::CALIBRATE;
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let fits = frame::run(Fits(plan.clone()), session)?;
     let proofs = Proofs::new(plan, &fits.extras);
-    if proofs.is_empty() || session.stopped() {
+    if proofs.cells.is_empty() || session.stopped() {
         return Ok(());
     }
     frame::run(proofs, session).map(drop)
@@ -90,10 +91,6 @@ impl Proofs {
         Self { plan, cells }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.cells.is_empty()
-    }
-
     fn parameters(&self, cell: usize) -> Parameters {
         Parameters { figure: self.cells[cell].figure, asked_ns: Some(self.plan.check_ns()) }
     }
@@ -120,7 +117,7 @@ impl Family for Proofs {
         Ok(())
     }
 
-    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Vec<f64>> + 'a>, Error> {
+    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> OpenBench<'a, Vec<f64>> {
         let waiters = self.plan.asked.methods.iter().map(|method| (method.open)()).collect();
         let sleeper = |_| SleeperOptions::new().strategy(Strategy::Compensated).build();
         let sleepers = (0..self.cells.len()).map(sleeper).collect();
@@ -328,7 +325,7 @@ impl Family for Fits {
         Ok(())
     }
 
-    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Rounds> + 'a>, Error> {
+    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> OpenBench<'a, Rounds> {
         let waiters = self.0.asked.methods.iter().map(|method| (method.open)()).collect();
         let newest = vec![Vec::new(); self.0.cells.len()];
         Ok(Box::new(FitBench { plan: &self.0, waiters, newest, last: Vec::new() }))
@@ -533,6 +530,6 @@ mod tests {
         let shortened: Vec<_> = all.iter().map(|typed| typed.metrics.shortened_by_ns).collect();
         assert_eq!(shortened, [None, Some(60_002.0), Some(60_002.0), None], "the mean of the turns");
         assert_eq!(figures(150_000.0).len(), 2, "a sleep adds more than the wait");
-        assert!(Proofs::new(plan(), &[Rounds::default()]).is_empty());
+        assert!(Proofs::new(plan(), &[Rounds::default()]).cells.is_empty());
     }
 }

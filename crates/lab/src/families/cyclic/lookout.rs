@@ -15,7 +15,7 @@ use super::crew::Crew;
 use super::gauge::{Gauge, highest};
 use crate::frame::Tracer;
 use crate::frame::error::without;
-use crate::frame::figures::median_with_interval;
+use crate::frame::figures::watch_effect;
 
 /// Longest time between two looks at the rings: at 200 us and twenty events a wake-up, a small ring holds some 40 ms.
 const PUMP: Duration = Duration::from_millis(20);
@@ -235,9 +235,7 @@ impl Flight {
 fn effect(blocks: &[f64]) -> Option<WatchEffect> {
     let pair = |(number, two): (usize, &[f64])| if number % 2 == 0 { two[1] - two[0] } else { two[0] - two[1] };
     let differences: Vec<f64> = blocks.chunks_exact(2).enumerate().map(pair).collect();
-    let (p50_ns, interval) = median_with_interval(&differences)?;
-    let (low_ns, high_ns) = interval?;
-    Some(WatchEffect { p50_ns, low_ns, high_ns, pairs: differences.len() as u64 })
+    watch_effect(&differences)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use crate::frame::plan::rough;
 use crate::frame::progress::go_on;
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Layout, Measured, Report, Scene, Session, Unavailable,
+    self, Bench, CellId, Error, Failure, Family, Layout, Measured, OpenBench, Report, Scene, Session, Unavailable,
 };
 use crate::ways::wait::{Method, Waiter};
 
@@ -122,7 +122,7 @@ impl Family for Plan {
         Ok(())
     }
 
-    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Cuts> + 'a>, Error> {
+    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> OpenBench<'a, Cuts> {
         Ok(Box::new(WaitBench::open(self)))
     }
 
