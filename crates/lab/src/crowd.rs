@@ -23,9 +23,9 @@ use punctual_linux::futex::{self, Scope};
 use punctual_linux::shared::{CacheLine, Shared};
 use punctual_record::experiment::yielding::CompetitorKind;
 use punctual_record::remedy::of_refused;
+use punctual_record::{Ask, Series};
 
 use crate::frame::{Failure, Unavailable};
-use punctual_record::Ask;
 
 /// Most members of a crowd. With more, a share of the CPU is too small to measure.
 pub const MOST: u32 = 64;
@@ -36,9 +36,43 @@ const PATIENCE_NS: i64 = 10_000_000_000;
 /// the kernel, some 10 ms at 100 Hz and 8 ms at 250 Hz; one slice more or less is then no more than a part of the share.
 const SHARES_NS: i64 = 20_000_000;
 
-/// Whether shares of the CPU were measured for several slices of this many programs.
-pub(crate) fn shows_shares(elapsed_ns: i64, programs: u32) -> bool {
-    elapsed_ns >= SHARES_NS * i64::from(programs)
+/// Who had the CPU for a time: the caller and its competitors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Shares {
+    pub(crate) elapsed_ns: i64,
+    pub(crate) own_ns: i64,
+    pub(crate) competitors_ns: i64,
+}
+
+impl Shares {
+    pub(crate) fn add(&mut self, more: Self) {
+        self.elapsed_ns += more.elapsed_ns;
+        self.own_ns += more.own_ns;
+        self.competitors_ns += more.competitors_ns;
+    }
+
+    /// The share of the caller; `None` where no time passed.
+    pub(crate) fn own(&self) -> Option<f64> {
+        (self.elapsed_ns != 0).then(|| self.own_ns as f64 / self.elapsed_ns as f64)
+    }
+
+    /// That of the competitors.
+    pub(crate) fn competitors(&self) -> Option<f64> {
+        (self.elapsed_ns != 0).then(|| self.competitors_ns as f64 / self.elapsed_ns as f64)
+    }
+
+    /// Whether they were measured for several slices of this many programs. Within a slice either side has the whole CPU.
+    pub(crate) fn show(&self, programs: u32) -> bool {
+        self.elapsed_ns >= SHARES_NS * i64::from(programs)
+    }
+
+    /// Enters the shares of each round. That of the caller is absent where a round was shorter than some slices.
+    pub(crate) fn enter(of_rounds: &[Self], programs: u32, series: &mut Series) {
+        for (round, shares) in series.rounds.iter_mut().zip(of_rounds) {
+            round.competitor_cpu_share = shares.competitors();
+            round.own_cpu_share = shares.own().filter(|_| shares.show(programs));
+        }
+    }
 }
 
 /// Interval of checks whether it has started or stopped.
@@ -418,3 +452,23 @@ pub(crate) type Text = (AtomicU32, [AtomicU8; 1000]);
 /// Outcomes; 0 before there is one.
 const SETTLED: u32 = 1;
 const REFUSED: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Within a slice either side has the whole CPU: such a round says nothing of shares.
+    #[test]
+    fn a_round_shorter_than_some_slices_has_no_shares() {
+        let made = |ms: i64, programs| {
+            let shares = Shares { elapsed_ns: ms * 1_000_000, own_ns: ms * 250_000, competitors_ns: ms * 500_000 };
+            (shares.own().filter(|_| shares.show(programs)), shares.competitors())
+        };
+        assert_eq!(made(40, 2), (Some(0.25), Some(0.5)));
+        assert_eq!(
+            (made(39, 2), made(40, 3), made(60, 3)),
+            ((None, Some(0.5)), (None, Some(0.5)), (Some(0.25), Some(0.5)))
+        );
+        assert_eq!(made(0, 2), (None, None));
+    }
+}

@@ -12,7 +12,7 @@ use punctual_record::{Recorder, SeriesTally, Usage};
 
 use super::mailbox::Mailbox;
 use super::plan::{Cell, Plan, ReceiveMethod};
-use crate::crowd::{Crowd, shows_shares};
+use crate::crowd::{Crowd, Shares};
 use crate::frame::breaks::moved_away;
 use crate::frame::error::{Opened, ready};
 use crate::frame::figures::{Meter, Sum};
@@ -30,17 +30,10 @@ const SUSPICIOUS_NS: i64 = 500_000_000;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extra {
     pub(super) round_trips: SeriesTally,
+    /// Who had the CPU while no message came.
     pub(super) silence: Shares,
-    /// Who had the CPU while no message came, for each round.
+    /// The same for each round.
     pub(super) shares: Vec<Shares>,
-}
-
-/// The shares of the CPU while no message came.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Shares {
-    pub(super) elapsed_ns: i64,
-    pub(super) own_ns: i64,
-    pub(super) competitor_ns: i64,
 }
 
 /// The sender, and the busy program.
@@ -178,7 +171,7 @@ impl<'a> PollBench<'a> {
         self.receive(cell.how, never, Some(begin + time.as_nanos() as i64))?;
         let theirs = busy_ns(self)? - theirs;
         let own = now_ns(Clock::ThreadCpu) - own;
-        Ok(Shares { elapsed_ns: now_ns(Clock::Monotonic) - begin, own_ns: own, competitor_ns: theirs })
+        Ok(Shares { elapsed_ns: now_ns(Clock::Monotonic) - begin, own_ns: own, competitors_ns: theirs })
     }
 
     fn measure(&mut self, cell: &Cell, operations: u64, into: &mut Recorder) -> Result<(Usage, Shares), Failure> {
@@ -196,9 +189,7 @@ impl<'a> PollBench<'a> {
             while !left.is_zero() {
                 let piece = left.min(Duration::from_millis(50));
                 let part = self.wait_in_silence(cell, piece)?;
-                shares.elapsed_ns += part.elapsed_ns;
-                shares.own_ns += part.own_ns;
-                shares.competitor_ns += part.competitor_ns;
+                shares.add(part);
                 if self.plan.request.variants[cell.variant].is_real_time() {
                     self.throttle.after(Duration::from_nanos(part.own_ns.unsigned_abs()));
                 }
@@ -207,18 +198,6 @@ impl<'a> PollBench<'a> {
             total.add(meter.stop());
         }
         Ok((total.usage(), shares))
-    }
-}
-
-impl Shares {
-    /// The share of the busy program; `None` where there was none.
-    pub(super) fn of_competitor(&self) -> Option<f64> {
-        (self.elapsed_ns != 0).then(|| self.competitor_ns as f64 / self.elapsed_ns as f64)
-    }
-
-    /// That of the receiver; `None` where the silence was shorter than some time slices.
-    pub(super) fn of_receiver(&self) -> Option<f64> {
-        shows_shares(self.elapsed_ns, 2).then(|| self.own_ns as f64 / self.elapsed_ns as f64)
     }
 }
 
@@ -263,9 +242,7 @@ impl Bench for PollBench<'_> {
         let Some(shares) = self.last.take() else { return };
         extra.round_trips.add_round(round, started_ns, &self.round_trips, Usage::default());
         extra.shares.push(shares);
-        extra.silence.elapsed_ns += shares.elapsed_ns;
-        extra.silence.own_ns += shares.own_ns;
-        extra.silence.competitor_ns += shares.competitor_ns;
+        extra.silence.add(shares);
     }
 }
 

@@ -15,11 +15,12 @@ use punctual_record::experiment::polls::{self, Load, SenderPlace};
 use punctual_record::experiment::yielding::CompetitorKind;
 use punctual_record::{About, Ask, Experiment, Hint, Quantity, Typed};
 
-use crate::crowd::{Crowd, Restraint, child_under};
+use crate::crowd::{Crowd, Restraint, Shares, child_under};
 use crate::frame::error::more_time;
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable, names,
+    self, CellId, Error, Failure, Family, Layout, Measured, OpenBench, Place, Report, Scene, Session, Unavailable,
+    names,
 };
 use bench::{Extra, Others, PollBench};
 use mailbox::Mailbox;
@@ -89,7 +90,7 @@ impl Family for Plan {
         Ok(Others { mailbox, sender, busy })
     }
 
-    fn open<'a>(&'a self, others: Others, _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Extra> + 'a>, Error> {
+    fn open<'a>(&'a self, others: Others, _: &Scene<'a>) -> OpenBench<'a, Extra> {
         Ok(Box::new(PollBench::open(self, others)))
     }
 
@@ -97,12 +98,10 @@ impl Family for Plan {
         let experiment =
             |metrics| Experiment::Polls(Typed { parameters: parameters(self, &self.cells[cell]), metrics });
         let extra = measured.extra;
-        let mut one_way = measured.series(measured.tally, Quantity::OneWay, experiment(metrics(extra)));
-        let shares = one_way.rounds.iter_mut().zip(&extra.shares);
-        shares.for_each(|(round, shares)| {
-            round.competitor_cpu_share = shares.of_competitor();
-            round.own_cpu_share = shares.of_receiver();
-        });
+        let (competitor_cpu_share, own_cpu_share) = (extra.silence.competitors(), extra.silence.own());
+        let metrics = polls::Metrics { competitor_cpu_share, own_cpu_share };
+        let mut one_way = measured.series(measured.tally, Quantity::OneWay, experiment(metrics));
+        Shares::enter(&extra.shares, 2, &mut one_way);
         let mut series = vec![one_way];
         if extra.round_trips.count() > 0 {
             series.push(measured.series(
@@ -148,18 +147,10 @@ fn parameters(plan: &Plan, cell: &Cell) -> polls::Parameters {
     }
 }
 
-/// The shares of the CPU while no message came.
-fn metrics(extra: &Extra) -> polls::Metrics {
-    let silence = &extra.silence;
-    let share = |ns: i64| (silence.elapsed_ns != 0).then(|| ns as f64 / silence.elapsed_ns as f64);
-    polls::Metrics { competitor_cpu_share: silence.of_competitor(), own_cpu_share: share(silence.own_ns) }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::bench::Shares;
     use super::*;
     use crate::frame::Amount;
     use crate::frame::Request as Frame;
@@ -169,7 +160,7 @@ mod tests {
     fn a_series_says_how_often_was_polled_and_who_had_the_cpu() {
         let frame = Frame::as_found(Amount::Time(Duration::from_secs(1)), 3);
         let plan = Plan::new(Request { methods: Vec::new(), polls: vec![0], sender_cpu: None, frame }).unwrap();
-        let silence = Shares { elapsed_ns: 200, own_ns: 20, competitor_ns: 150 };
+        let silence = Shares { elapsed_ns: 200, own_ns: 20, competitors_ns: 150 };
         let with_silence = Extra { silence, round_trips: made_up_tally(&[5]), ..Extra::default() };
         let extras: Vec<Extra> = plan.cells.iter().map(|_| with_silence.clone()).collect();
         let busy = plan.cells.iter().position(|cell| cell.busy).unwrap();

@@ -17,14 +17,14 @@ use punctual_record::experiment::yielding;
 use punctual_record::statistics::median;
 use punctual_record::{Experiment, Quantity, Recorder, SeriesTally, Typed, Usage};
 
-use crate::crowd::{Crowd, shows_shares};
+use crate::crowd::{Crowd, Shares};
 use crate::frame::breaks::moved_away;
 use crate::frame::error::{Opened, more_time, ready};
 use crate::frame::figures::{Meter, Sum, next_stretch};
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{
-    self, Amount, Bench, CellId, Error, Failure, Family, Layout, Measured, Place, Report, Scene, Session, Unavailable,
-    names,
+    self, Amount, Bench, CellId, Error, Failure, Family, Layout, Measured, OpenBench, Place, Report, Scene, Session,
+    Unavailable, names,
 };
 use crate::ways::yielding::{Probe, Yielder};
 
@@ -95,7 +95,7 @@ impl Family for Plan {
         Ok(self.specs.iter().enumerate().map(gather).collect())
     }
 
-    fn open<'a>(&'a self, crowds: Self::Company, _: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Extra> + 'a>, Error> {
+    fn open<'a>(&'a self, crowds: Self::Company, _: &Scene<'a>) -> OpenBench<'a, Extra> {
         Ok(Box::new(YieldBench::open(self, crowds)))
     }
 
@@ -105,11 +105,7 @@ impl Family for Plan {
         let metrics = metrics(self.cells[cell].competitors, extra, &self.observed[self.cells[cell].method]);
         let mut calls = measured.series(measured.tally, Quantity::CallCost, experiment(metrics));
         if self.cells[cell].competitors > 0 {
-            let shares = calls.rounds.iter_mut().zip(&extra.shares);
-            shares.for_each(|(round, shares)| {
-                round.competitor_cpu_share = shares.competitors;
-                round.own_cpu_share = shares.own;
-            });
+            Shares::enter(&extra.shares, self.cells[cell].competitors + 1, &mut calls);
         }
         let mut series = vec![calls];
         if extra.away.count() > 0 {
@@ -136,7 +132,6 @@ impl Plan {
 fn metrics(competitors: u32, extra: &Extra, observed: &str) -> yielding::Metrics {
     let sums = &extra.sums;
     let per = |sum: f64, all: f64| Some(sum / all).filter(|share| share.is_finite());
-    let of_time = |ns: i64| per(ns as f64, sums.elapsed_ns as f64).filter(|_| competitors > 0);
     let mut bare = extra.bare_ns.clone();
     bare.sort_by(f64::total_cmp);
     let bare_cpu_ns = per(sums.bare_cpu.exact_ns as f64, sums.bare_calls as f64);
@@ -148,8 +143,8 @@ fn metrics(competitors: u32, extra: &Extra, observed: &str) -> yielding::Metrics
         user_ns_per_op: bare_cpu_ns.zip(user).map(|(ns, user)| ns * user),
         system_ns_per_op: bare_cpu_ns.zip(user).map(|(ns, user)| ns * (1.0 - user)),
         yielded_share: per(sums.calls_with_competitor as f64, sums.calls as f64).filter(|_| competitors > 0),
-        competitor_cpu_share: of_time(sums.competitors_cpu_ns),
-        own_cpu_share: of_time(sums.own_cpu_ns),
+        competitor_cpu_share: sums.shares.competitors().filter(|_| competitors > 0),
+        own_cpu_share: sums.shares.own().filter(|_| competitors > 0),
     }
 }
 
@@ -191,30 +186,12 @@ pub(crate) struct Extra {
     sums: Sums,
 }
 
-/// Who had the CPU in a round.
-#[derive(Debug, Clone, Copy, Default)]
-struct Shares {
-    competitors: Option<f64>,
-    /// Absent where the round was shorter than some time slices.
-    own: Option<f64>,
-}
-
-impl Shares {
-    fn from_sums(sums: &Sums, competitors: u32) -> Self {
-        let share = |ns: i64| Some(ns as f64 / sums.elapsed_ns as f64).filter(|share| share.is_finite());
-        let own = share(sums.own_cpu_ns).filter(|_| shows_shares(sums.elapsed_ns, competitors + 1));
-        Self { competitors: share(sums.competitors_cpu_ns), own }
-    }
-}
-
 /// Sums over all rounds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     calls: u64,
     calls_with_competitor: u64,
-    elapsed_ns: i64,
-    own_cpu_ns: i64,
-    competitors_cpu_ns: i64,
+    shares: Shares,
     /// Calls in bare loops, and the CPU time of these loops.
     bare_calls: u64,
     bare_cpu: CpuClocks,
@@ -225,9 +202,7 @@ impl Sums {
     fn add(&mut self, batch: &Self) {
         self.calls += batch.calls;
         self.calls_with_competitor += batch.calls_with_competitor;
-        self.elapsed_ns += batch.elapsed_ns;
-        self.own_cpu_ns += batch.own_cpu_ns;
-        self.competitors_cpu_ns += batch.competitors_cpu_ns;
+        self.shares.add(batch.shares);
         self.account(batch.bare_calls, batch.bare_cpu);
     }
 
@@ -336,15 +311,15 @@ impl<'a> YieldBench<'a> {
 
     /// Few calls may fit into one time slice: then either side has the whole CPU. Further calls make several slices of it.
     fn go_on(&mut self, at: &Cell, mut stretch: u64, sums: &mut Sums) -> Result<(), Failure> {
-        while !shows_shares(sums.elapsed_ns, at.competitors + 1) && self.spare_ns > 0 {
-            let before_ns = sums.elapsed_ns;
+        while !sums.shares.show(at.competitors + 1) && self.spare_ns > 0 {
+            let before_ns = sums.shares.elapsed_ns;
             let crowd = at.spec.and_then(|spec| self.crowds.get(spec)).and_then(|crowd| crowd.as_ref().ok());
             self.further.iter_mut().for_each(Recorder::clear);
             let [calls, away] = &mut self.further;
             let used = timed(ready(&mut self.yielders[at.method])?, stretch, crowd, (calls, away), sums)?;
             self.rest(at, used)?;
             stretch = next_stretch(stretch, used.elapsed_ns);
-            self.spare_ns -= sums.elapsed_ns - before_ns;
+            self.spare_ns -= sums.shares.elapsed_ns - before_ns;
         }
         Ok(())
     }
@@ -425,11 +400,11 @@ impl Bench for YieldBench<'_> {
         Ok(usage)
     }
 
-    fn keep(&mut self, cell: usize, (round, started_ns): (u32, u64), extra: &mut Extra) {
+    fn keep(&mut self, _: usize, (round, started_ns): (u32, u64), extra: &mut Extra) {
         let Some((sums, bare_ns)) = self.last.take() else { return };
         extra.away.add_round(round, started_ns, &self.away, Usage::default());
         extra.bare_ns.extend(bare_ns);
-        extra.shares.push(Shares::from_sums(&sums, self.plan.cells[cell].competitors));
+        extra.shares.push(sums.shares);
         extra.sums.add(&sums);
     }
 }
@@ -476,9 +451,9 @@ fn timed(
     let meter = Meter::start();
     let flow = yielder.timed(n, &mut Probe { competitors: lines, calls, away });
     let used = meter.stop();
-    sums.competitors_cpu_ns += competitors_ns()? - theirs;
-    sums.own_cpu_ns += now_ns(Clock::ThreadCpu) - own;
-    sums.elapsed_ns += now_ns(Clock::Monotonic) - begin;
+    sums.shares.competitors_ns += competitors_ns()? - theirs;
+    sums.shares.own_ns += now_ns(Clock::ThreadCpu) - own;
+    sums.shares.elapsed_ns += now_ns(Clock::Monotonic) - begin;
     if flow.is_break() { Err(Failure::Stopped) } else { Ok(used) }
 }
 
@@ -515,15 +490,8 @@ mod tests {
             frame: Frame::as_found(Amount::Time(Duration::from_secs(1)), 3),
         });
         let plan = Plan { observed: vec!["sched_yield".into()], ..plan.unwrap() };
-        let sums = Sums {
-            calls: 4,
-            calls_with_competitor: 1,
-            elapsed_ns: 100,
-            own_cpu_ns: 60,
-            competitors_cpu_ns: 30,
-            ..Sums::default()
-        };
-        let shares = Shares { competitors: Some(0.3), own: Some(0.6) };
+        let shares = Shares { elapsed_ns: 100_000_000, own_ns: 60_000_000, competitors_ns: 30_000_000 };
+        let sums = Sums { calls: 4, calls_with_competitor: 1, shares, ..Sums::default() };
         let with_others = Extra { sums, away: made_up_tally(&[7]), shares: vec![shares], ..Extra::default() };
         let alone = Extra { bare_ns: vec![9.0, 5.0, 6.0], ..Extra::default() };
         let extras = [alone, with_others];
@@ -545,27 +513,6 @@ mod tests {
         assert_eq!(report.series[1].quantity, Quantity::Away);
         let round = &report.series[0].rounds[0];
         assert_eq!((round.competitor_cpu_share, round.own_cpu_share), (Some(0.3), Some(0.6)));
-    }
-
-    /// Within a slice either side has the whole CPU: such a round says nothing of shares.
-    #[test]
-    fn a_round_shorter_than_some_slices_has_no_shares() {
-        let made = |ms: i64, competitors| {
-            let sums = Sums {
-                elapsed_ns: ms * 1_000_000,
-                own_cpu_ns: ms * 250_000,
-                competitors_cpu_ns: ms * 500_000,
-                ..Sums::default()
-            };
-            let Shares { own, competitors } = Shares::from_sums(&sums, competitors);
-            (own, competitors)
-        };
-        assert_eq!(made(40, 1), (Some(0.25), Some(0.5)));
-        assert_eq!(
-            (made(39, 1), made(40, 2), made(60, 2)),
-            ((None, Some(0.5)), (None, Some(0.5)), (Some(0.25), Some(0.5)))
-        );
-        assert_eq!(made(0, 1), (None, None));
     }
 
     /// The kernel brings `getrusage` up to date when the thread is switched out, and at ticks. A loop shorter than a tick,
