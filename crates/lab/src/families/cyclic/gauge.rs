@@ -24,7 +24,7 @@ pub struct Keep {
 }
 
 /// The figures of one thread.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Gauge {
     tid: AtomicI32,
     cycles: AtomicU64,
@@ -44,8 +44,8 @@ pub struct Gauge {
 }
 
 /// Zeroed and touched: no page of it faults later.
-fn touched<A>(length: usize, zero: impl Fn() -> A) -> Box<[A]> {
-    (0..length).map(|_| zero()).collect()
+fn touched<A: Default>(length: usize) -> Box<[A]> {
+    (0..length).map(|_| A::default()).collect()
 }
 
 /// Adds to what only this thread writes.
@@ -58,24 +58,17 @@ impl Gauge {
     /// A gauge without cycles. `smis`: whether it keeps the SMIs of each value too.
     #[must_use]
     pub fn new(keep: Keep, smis: bool) -> Self {
-        let counts = |length: usize| touched(length, || AtomicU64::new(0));
+        let counts = touched::<AtomicU64>;
         let kept = if keep.values { KEPT } else { 0 };
         Self {
-            tid: AtomicI32::new(0),
-            cycles: AtomicU64::new(0),
-            missed: AtomicU64::new(0),
-            rested: AtomicU64::new(0),
-            smis: AtomicU64::new(0),
             min: AtomicI64::new(i64::MAX),
             max: AtomicI64::new(i64::MIN),
-            last: AtomicI64::new(0),
-            sum: AtomicI64::new(0),
             units: counts(keep.units),
-            beyond: AtomicU64::new(0),
             beyond_at: counts(keep.units),
-            values: touched(kept, || AtomicI64::new(0)),
+            values: touched(kept),
             smi_steps: counts(if smis { kept } else { 0 }),
             spread: counts(if keep.spread { (POWERS + 1) << FINE } else { 0 }),
+            ..Self::default()
         }
     }
 

@@ -1,26 +1,431 @@
 //! `cyclic`: threads that wake up at regular intervals and record how late each wake-up was.
+//!
+//! A [`Plan`] says on which CPUs, how often, for how long, under which conditions, beside which load. Refused: an interval shorter than
+//! 10 us, a CPU that this process may not use, and SCHED_DEADLINE, which allows no affinity.
+//!
+//! [`run`] applies the conditions and starts the load and a thread on each CPU. The record has a series for each CPU, in rounds of a tenth
+//! of the run, at most an hour each. What was measured before a signal or a failure is in it.
 
-mod aside;
 mod bell;
 mod crew;
-mod cycle;
 mod gauge;
 mod load;
 mod lookout;
-mod native;
-mod plan;
-mod rest;
-mod start;
-mod stretch;
+mod record;
 mod turn;
 
-pub use aside::Aside;
+use std::sync::Arc;
+use std::time::Duration;
+
+use punctual::conditions::{Applied, Condition, Conditions, Lost, Refused, Scope};
+use punctual::{CpuSet, Policy};
+use punctual_linux as linux;
+use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::sched;
+use punctual_record::experiment::cyclic::Parameters;
+use punctual_record::{Causes, Experiment, Notice, PauseCause, Recorder, Run, Series, Unseen, Usage};
+
+use crate::frame::breaks::{Break, Look, NotKept, Stretch};
+use crate::frame::stage::Stage;
+use crate::frame::{Error, Input, Place, PlanError, Progress, Session, Shared, Tracer, Unavailable, condition_set};
+use load::Loads;
+use lookout::COMPARED;
+use record::Stretches;
+use turn::Rest;
+
 pub use bell::{Bell, Spike, Spikes, TraceMark};
-pub use crew::{Crew, Member, NotStarted, Orders};
+pub use crew::{Crew, Member, NotStarted, Orders, Start};
 pub use gauge::{Gauge, KEPT, Keep, highest};
 pub use load::Load;
 pub use lookout::Lookout;
-pub use native::{EXPERIMENT, run};
-pub use plan::{Plan, Request, highest_priority};
-pub use start::Start;
+pub use record::Aside;
 pub use turn::{Limits, Unit, Waiting};
+
+/// Shortest interval: less is what a wake-up itself takes.
+const SHORTEST: Duration = Duration::from_micros(10);
+/// The real-time priorities that are tried, from the best. 99 belongs to the kernel's own threads.
+const PRIORITIES: [u8; 3] = [95, 40, 1];
+
+/// The request.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Conditions of each thread, and of the process and the machine. Their CPUs are the measured ones.
+    pub conditions: Conditions,
+    /// A refused condition is an error.
+    pub require: bool,
+    /// From one wake-up to the next.
+    pub interval: Duration,
+    /// How long.
+    pub duration: Duration,
+    /// The length of a round; without it a tenth of the run, and an hour at most. A run in rounds of a given length is watched all the time.
+    pub round: Option<Duration>,
+    /// What the machine does meanwhile.
+    pub loads: Vec<Load>,
+    /// Whether each late wake-up is cut into causes.
+    pub causes: bool,
+    /// Of wake-ups later than this, the events go to the trace, and of no other.
+    pub spikes_above: Option<Duration>,
+}
+
+/// A validated request.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    asked: Request,
+    cpus: CpuSet,
+    /// Of each thread, beside its CPU.
+    of_threads: Conditions,
+    of_all: Conditions,
+    interval_ns: i64,
+    spikes_above_ns: Option<i64>,
+    /// What a real-time thread takes of its CPU at most; the machine says.
+    share: Option<f64>,
+}
+
+impl Plan {
+    /// Validates a request.
+    ///
+    /// # Errors
+    /// The part of the request that is wrong.
+    pub fn new(asked: Request) -> Result<Self, PlanError> {
+        if asked.interval < SHORTEST || asked.interval > asked.duration {
+            let why = "must be at least 10us, and at most the duration of the run (example: 1ms)";
+            return Err(PlanError::new(Input::Interval, why));
+        }
+        if matches!(asked.conditions.get_policy(), Some(Policy::Deadline { .. })) {
+            let why = "a thread under SCHED_DEADLINE cannot be bound to its CPU; use fifo:PRIO (example: fifo:95)";
+            return Err(PlanError::new(Input::Cpu, why));
+        }
+        let wrong = |why: String| PlanError::new(Input::Cpu, why);
+        let cpus = match asked.conditions.get_cpus() {
+            Some(cpus) => refused(&cpus).map_or(Ok(cpus), |why| Err(wrong(why)))?,
+            None => sched::affinity(0).map(CpuSet::from_iter).map_err(|error| wrong(error.to_string()))?,
+        };
+        let conditions = asked.conditions.clone().without(Condition::CPU);
+        Ok(Self {
+            cpus,
+            of_threads: conditions.clone().only(&[Scope::Thread]),
+            of_all: conditions.only(&[Scope::Process, Scope::Machine]),
+            interval_ns: i64::try_from(asked.interval.as_nanos()).unwrap_or(i64::MAX),
+            spikes_above_ns: asked.spikes_above.and_then(|above| i64::try_from(above.as_nanos()).ok()),
+            share: None,
+            asked,
+        })
+    }
+
+    /// Whether its threads can monopolise a CPU.
+    fn is_real_time(&self) -> bool {
+        self.of_threads.get_policy().is_some_and(|policy| policy.is_real_time())
+    }
+
+    /// The loads as text.
+    fn load(&self) -> Option<String> {
+        let names: Vec<String> = self.asked.loads.iter().map(Load::to_string).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+}
+
+/// Why the kernel refuses a thread these CPUs. Where some are isolated (isolcpus), it grants more than a process begins with.
+fn refused(cpus: &CpuSet) -> Option<String> {
+    let asked = Conditions::new().cpus(cpus).allow_irreversible();
+    let first = move || asked.apply().refused.first().map(|refused| refused.why.clone());
+    // Where no thread can be made, the first that measures says so.
+    std::thread::Builder::new().spawn(first).ok()?.join().ok().flatten()
+}
+
+/// The highest priority under SCHED_FIFO of a few that this user may have; `None`: none of them.
+#[must_use]
+pub fn highest_priority() -> Option<Policy> {
+    let granted = |policy: &Policy| {
+        let asked = Conditions::new().policy(*policy);
+        // The thread ends at once, and its policy with it.
+        let is_granted = move || asked.allow_irreversible().apply().refused.is_empty();
+        std::thread::Builder::new().spawn(is_granted).is_ok_and(|thread| thread.join().unwrap_or(false))
+    };
+    PRIORITIES.map(Policy::Fifo).into_iter().find(granted)
+}
+
+/// Name of this experiment in the record.
+pub const EXPERIMENT: &str = Experiment::CYCLIC;
+/// Rounds of a run.
+const ROUNDS: u32 = 10;
+/// Longest round.
+const LONGEST_ROUND: Duration = Duration::from_secs(3600);
+/// From one look at the figures to the next.
+const LOOK: Duration = Duration::from_millis(250);
+/// Time for the conditions, the load, the kernel's events and the end.
+const AROUND: Duration = Duration::from_secs(4);
+/// A shorter run is watched all the time: what watching adds is not found out.
+const LONG: Duration = Duration::from_secs(4);
+/// Spikes that are remembered.
+const SPIKES: usize = 1024;
+
+/// What the threads saw.
+#[derive(Debug, Default)]
+struct Seen {
+    stretches: Vec<Stretches>,
+    usage: Vec<Option<Usage>>,
+    refused: Vec<Refused>,
+    lost: Vec<Lost>,
+    left: Vec<Notice>,
+    pauses: Pauses,
+    causes: Option<Causes>,
+    unseen: Vec<Unseen>,
+}
+
+/// Runs the plan and enters its series in the session.
+///
+/// # Errors
+/// If no thread could be started, or a required condition was refused.
+pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
+    let share = plan.is_real_time().then(|| Rest::share(&session.host().rt));
+    let plan = Arc::new(Plan { share, ..plan });
+    let place = Place { cpus: Vec::new(), real_time: plan.is_real_time() };
+    let asked = plan.of_threads.clone().over(&plan.of_all);
+    let (performed, begin_ns) = (Arc::clone(&plan), now_ns(Clock::Monotonic));
+    let started_ns = session.time_of(begin_ns);
+    let tracer = session.take_tracer();
+    let shown = Shown::default();
+    let so_far = shown.clone();
+    let perform = move |stage: &Stage| perform(&performed, stage, (begin_ns, started_ns), (tracer, so_far));
+    let as_asked = condition_set(&asked, &asked, &[]);
+    let enter = |run: &mut Run| {
+        let seen = shown.open();
+        run.series.extend(series(&plan, &seen.0, &as_asked.label));
+        run.causes.clone_from(&seen.1);
+        run.conditions.push(as_asked.clone());
+        run.complete = false;
+    };
+    let seen = session.perform_shown(place, &enter, perform)?;
+    let seen = seen.transpose()?.unwrap_or_default();
+    let held = seen.refused.iter().fold(asked.clone(), |held, refused| held.without(refused.condition));
+    let set = condition_set(&asked, &held, &seen.refused);
+    let label = set.label.clone();
+    for refusal in &set.refused {
+        session.notice(Notice::ConditionRefused { conditions: label.clone(), refusal: refusal.clone() });
+    }
+    let lost: Vec<NotKept> = seen.lost.iter().map(|lost| NotKept::new(&label, lost)).collect();
+    let refused = set.refused.first().cloned().map(Error::Refused);
+    let unmet = refused.or_else(|| lost.first().cloned().map(Error::Lost)).filter(|_| plan.asked.require);
+    session.add_conditions(set);
+    tell(lost, seen.pauses, session);
+    seen.left.into_iter().for_each(|notice| session.notice(notice));
+    let used = seen.usage.iter().flatten().copied().reduce(Usage::plus);
+    used.into_iter().for_each(|used| session.add_usage(used));
+    series(&plan, &seen.stretches, &label).into_iter().for_each(|series| session.add_series(series));
+    seen.causes.into_iter().for_each(|causes| session.set_causes(causes));
+    seen.unseen.into_iter().for_each(|unseen| session.notice(Notice::Unseen(unseen)));
+    unmet.map_or(Ok(()), Err)
+}
+
+/// Enters what the threads had lost at their end, and what stood still meanwhile.
+fn tell(lost: Vec<NotKept>, pauses: Pauses, session: &mut Session<'_>) {
+    for NotKept { conditions, condition, set, found, .. } in lost {
+        session.notice(Notice::ConditionNotKept { conditions, condition, set, found, left_out: 0 });
+    }
+    for (cause, gap_ns, at_ns) in pauses.found {
+        let after_ns = session.time_of(at_ns);
+        session.notice(Notice::Paused { cause, gap_ns, after_ns, times: 0 });
+    }
+}
+
+/// When the program was stopped, or the machine suspended, while the threads cycled. What came late by that is among the figures: it is said.
+#[derive(Debug, Default)]
+struct Pauses {
+    before: Option<Look>,
+    /// Of each cause: how long altogether, and when it was first noticed.
+    found: Vec<(PauseCause, u64, i64)>,
+}
+
+impl Pauses {
+    /// The last call was to be this long ago.
+    fn look(&mut self, expected: Duration) {
+        let expected_ns = expected.as_nanos() as u64;
+        let took_ns = self.before.map_or(0, |before| now_ns(Clock::Monotonic) - before.at_ns);
+        let now = Look::after(took_ns.saturating_sub_unsigned(expected_ns), Look::now);
+        let stretch = Stretch { expected_ns, largest_ns: 0, guest_cpus: None };
+        let broken = self.before.replace(now).and_then(|before| stretch.broken(&before, &now));
+        let Some(Break::Paused { cause, gap_ns }) = broken else { return };
+        match self.found.iter_mut().find(|(known, ..)| *known == cause) {
+            Some((_, all_ns, _)) => *all_ns = all_ns.saturating_add(gap_ns),
+            None => self.found.push((cause, gap_ns, now.at_ns)),
+        }
+    }
+}
+
+/// The rounds and the causes so far, for who shows or keeps them.
+type Shown = Shared<(Vec<Stretches>, Option<Causes>)>;
+
+/// Shows a copy with what was counted since the last round.
+fn show(shown: &Shown, stretches: &[Stretches], at: (u32, u64), causes: Option<Causes>) {
+    let mut copy = stretches.to_vec();
+    let mut recorder = Recorder::new();
+    copy.iter_mut().for_each(|one| one.enter(at, &mut recorder, Usage::default()));
+    let mut shown = shown.open();
+    shown.0 = copy;
+    shown.1 = causes.or(shown.1.take());
+}
+
+/// The series of each CPU.
+fn series(plan: &Plan, stretches: &[Stretches], label: &str) -> Vec<Series> {
+    let parameters = Parameters { interval_ns: plan.interval_ns, load: plan.load() };
+    let series = |(cpu, one): (usize, &Stretches)| one.series(format!("cpu{cpu}"), parameters.clone(), label);
+    plan.cpus.iter().zip(stretches).filter_map(series).collect()
+}
+
+fn perform(
+    plan: &Plan,
+    stage: &Stage,
+    times: (i64, u64),
+    (tracer, shown): (Option<Box<dyn Tracer>>, Shown),
+) -> Result<Seen, Error> {
+    stage.announce(plan.asked.duration + AROUND);
+    let Applied { guard, refused } = plan.of_all.clone().allow_irreversible().apply();
+    let mut seen = Seen { refused, ..Seen::default() };
+    let notes = guard.notes().iter().map(|text| Notice::Other { text: text.clone() });
+    seen.left.extend(notes);
+    let loads = Loads::start(&plan.asked.loads, plan.cpus.len())?;
+    let mut lookout =
+        if plan.asked.causes { Lookout::open(tracer, plan.spikes_above_ns.is_some()) } else { Lookout::closed() };
+    let mut crew = Crew::start(orders(plan)).map_err(|error| Unavailable::because(error.to_string()))?;
+    for refused in crew.refused().iter().flatten() {
+        if !seen.refused.iter().any(|known| known.condition == refused.condition) {
+            seen.refused.push(refused.clone());
+        }
+    }
+    seen.stretches = crew.gauges().iter().map(|gauge| Stretches::new(gauge, Unit::Nanoseconds)).collect();
+    lookout.begin(&crew);
+    seen.pauses.look(Duration::ZERO);
+    if plan.asked.duration >= LONG && plan.asked.round.is_none() {
+        lookout.compare(&crew);
+        seen.pauses.look(COMPARED);
+    }
+    let Seen { stretches, pauses, .. } = &mut seen;
+    seen.usage = watch(plan, stage, (stretches, pauses), times, (&mut crew, &mut lookout, &shown));
+    seen.lost = crew.lost().to_vec();
+    (seen.causes, seen.unseen) = lookout.end(crew.bell().spikes());
+    drop(loads);
+    seen.left.extend(guard.restore().iter().map(crate::frame::settings::not_restored));
+    Ok(seen)
+}
+
+/// What the threads are to do: all start together, and end when they are told to.
+fn orders(plan: &Plan) -> Orders {
+    let member = |cpu: usize| Member {
+        conditions: plan.of_threads.clone().over(&Conditions::new().cpu(cpu)),
+        interval_ns: plan.interval_ns,
+        smis_of: None,
+    };
+    Orders {
+        members: plan.cpus.iter().map(member).collect(),
+        clock: Clock::Monotonic,
+        waiting: Waiting::Deadline,
+        start: Start::Together(0),
+        limits: Limits {
+            unit: Unit::Nanoseconds,
+            cycles: None,
+            lasts_ns: i64::try_from(plan.asked.duration.as_nanos()).ok(),
+            break_above: None,
+            share: plan.share,
+        },
+        keep: Keep { spread: true, ..Keep::default() },
+        bell: Bell::with(plan.spikes_above_ns.map(|above| Spikes::new(above, SPIKES)), None),
+    }
+}
+
+/// Enters rounds and shows progress until the threads end, by themselves or on request.
+fn watch(
+    plan: &Plan,
+    stage: &Stage,
+    (stretches, pauses): (&mut [Stretches], &mut Pauses),
+    (begin_ns, started_ns): (i64, u64),
+    (crew, lookout, shown): (&mut Crew, &mut Lookout, &Shown),
+) -> Vec<Option<Usage>> {
+    let mut recorder = Recorder::new();
+    let each = plan.asked.round.unwrap_or_else(|| (plan.asked.duration / ROUNDS).min(LONGEST_ROUND));
+    let elapsed = || Duration::from_nanos((now_ns(Clock::Monotonic) - begin_ns).unsigned_abs());
+    let (mut round, mut since) = (0, Duration::ZERO);
+    while !crew.bell().rung() {
+        lookout.look(LOOK.min(each), crew.bell().spikes());
+        pauses.look(LOOK.min(each));
+        let now = elapsed();
+        if now - since >= each && now + each / 2 < plan.asked.duration {
+            let at = (round, started_ns + since.as_nanos() as u64);
+            stretches.iter_mut().for_each(|one| one.enter(at, &mut recorder, Usage::default()));
+            (round, since) = (round + 1, now);
+        }
+        show(shown, stretches, (round, started_ns + since.as_nanos() as u64), lookout.so_far());
+        if linux::stop::requested() || !stage.pause(progress(plan, stretches, now)) {
+            break;
+        }
+    }
+    let usage = crew.end();
+    let at = (round, started_ns + since.as_nanos() as u64);
+    for (one, used) in stretches.iter_mut().zip(usage.iter()) {
+        one.enter(at, &mut recorder, used.unwrap_or_default());
+    }
+    usage
+}
+
+/// The figures so far: the CPU whose latest wake-up was the latest.
+fn progress(plan: &Plan, stretches: &[Stretches], now: Duration) -> Progress {
+    let us = |ns: i64| format!("{:.1} us", ns as f64 / 1000.0);
+    let latest = |(cpu, one): (usize, &Stretches)| Some((one.gauge().extremes()?.1, cpu));
+    let worst = plan.cpus.iter().zip(stretches).filter_map(latest).max();
+    let missed: u64 = stretches.iter().map(|one| one.gauge().missed()).sum();
+    let cycles: u64 = stretches.iter().map(|one| one.gauge().cycles()).sum();
+    let detail = worst.map(|(ns, cpu)| format!("{cycles} wake-ups, {missed} missed, latest {} on CPU {cpu}", us(ns)));
+    Progress {
+        doing: format!("{} threads", plan.cpus.len()),
+        detail,
+        done: (now.as_secs_f64() / plan.asked.duration.as_secs_f64()).min(1.0),
+        left: plan.asked.duration.saturating_sub(now),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request() -> Request {
+        let (interval, duration) = (Duration::from_millis(1), Duration::from_secs(1));
+        Request {
+            conditions: Conditions::new(),
+            require: false,
+            interval,
+            duration,
+            round: None,
+            loads: Vec::new(),
+            causes: true,
+            spikes_above: None,
+        }
+    }
+
+    #[test]
+    fn every_cpu_that_is_allowed_is_measured() {
+        let plan = Plan::new(Request { conditions: Conditions::new().nice(5).lock_memory(), ..request() }).unwrap();
+        assert_eq!(plan.cpus.len(), sched::affinity(0).unwrap().len());
+        assert_eq!((plan.of_threads.get_nice(), plan.of_threads.get_lock_memory()), (Some(5), None));
+        assert_eq!((plan.of_all.get_nice(), plan.of_all.get_lock_memory()), (None, Some(true)));
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        let refused = |request: Request| Plan::new(request).unwrap_err().input;
+        assert_eq!(refused(Request { interval: Duration::from_micros(9), ..request() }), Input::Interval);
+        assert_eq!(refused(Request { interval: Duration::from_secs(2), ..request() }), Input::Interval);
+        assert_eq!(refused(Request { conditions: Conditions::new().cpu(8000), ..request() }), Input::Cpu);
+    }
+
+    /// A thread with fewer CPUs than its cpuset has, as where others are isolated: the kernel grants those too.
+    #[test]
+    fn cpus_beyond_those_that_a_thread_begins_with_are_measured_if_asked_for() {
+        let all = CpuSet::from_iter(sched::affinity(0).unwrap());
+        let of_one = std::thread::spawn(|| {
+            sched::set_affinity(0, &sched::affinity(0).unwrap()[..1]).unwrap();
+            let plan = |conditions| Plan::new(Request { conditions, ..request() }).unwrap().cpus;
+            let all = CpuSet::from_iter(sched::affinity(std::process::id() as i32).unwrap());
+            (plan(Conditions::new()).len(), plan(Conditions::new().cpus(&all)))
+        });
+        assert_eq!(of_one.join().unwrap(), (1, all));
+    }
+}

@@ -1,7 +1,11 @@
 //! The cycles of one thread: it waits, reads the clock, and records, until it is to end.
 //!
-//! The loop allocates nothing and locks nothing. Its only system calls are the wait that is measured and, if asked, a reading
+//! The loop ([`Turn`]) allocates nothing and locks nothing. Its only system calls are the wait that is measured and, if asked, a reading
 //! of the SMI counter. [`Wait`] is the way to wait, so the same loop runs on a clock that a test moves.
+//!
+//! [`Cycle`] has the expected wake-ups: one every interval, and those that nobody was there for. Each is counted exactly once: as a cycle,
+//! or as missed. [`Rest`] keeps a real-time thread below what the kernel allows: it rests by itself, before RT throttling or the fair
+//! server takes its CPU away for longer and looks like a late wake-up. No limit is changed.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -10,11 +14,10 @@ use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::sleep::Ended;
 use punctual_linux::timer::PeriodicTimer;
 use punctual_linux::{self as linux, sleep};
+use punctual_record::RtLimits;
 
 use super::bell::{Bell, Spike};
-use super::cycle::Cycle;
 use super::gauge::Gauge;
-use super::rest::Rest;
 
 /// How a thread waits for its next wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -243,8 +246,131 @@ impl Turn<'_> {
     }
 }
 
+/// The next expected wake-up.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cycle {
+    next_ns: i64,
+    interval_ns: i64,
+}
+
+/// A wake-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Woken {
+    /// From the expected time to the wake-up.
+    pub(super) late_ns: i64,
+    /// Expected wake-ups that passed meanwhile.
+    pub(super) missed: u64,
+}
+
+impl Cycle {
+    /// The first wake-up is an interval after `start_ns`. An interval of less than 1 ns counts as 1 ns.
+    #[must_use]
+    pub(super) fn new(start_ns: i64, interval_ns: i64) -> Self {
+        let interval_ns = interval_ns.max(1);
+        Self { next_ns: start_ns.saturating_add(interval_ns), interval_ns }
+    }
+
+    /// When the thread is to wake up next.
+    #[inline]
+    #[must_use]
+    pub(super) fn next_ns(&self) -> i64 {
+        self.next_ns
+    }
+
+    /// The thread waits for a whole interval from `now_ns` on, whatever was expected.
+    #[inline]
+    pub(super) fn begin_anew(&mut self, now_ns: i64) {
+        self.next_ns = now_ns.saturating_add(self.interval_ns);
+    }
+
+    /// The thread woke up at `now_ns`. A wake-up that is expected exactly now is still to come.
+    #[inline]
+    pub(super) fn woke(&mut self, now_ns: i64) -> Woken {
+        let late_ns = now_ns.saturating_sub(self.next_ns);
+        self.skip(1);
+        Woken { late_ns, missed: self.slept_until(now_ns) }
+    }
+
+    /// The thread slept beside its wake-ups. Returns how many were expected before `now_ns`.
+    #[inline]
+    pub(super) fn slept_until(&mut self, now_ns: i64) -> u64 {
+        let behind_ns = now_ns.saturating_sub(self.next_ns).max(0);
+        let missed = behind_ns.unsigned_abs().div_ceil(self.interval_ns.unsigned_abs());
+        self.skip(missed);
+        missed
+    }
+
+    /// A timer woke the thread, which read the clock at `now_ns`. The timer expired `missed` times more before its signal was taken.
+    /// It counts itself what it misses from then on.
+    #[inline]
+    pub(super) fn expired(&mut self, now_ns: i64, missed: u64) -> Woken {
+        let late_ns = now_ns.saturating_sub(self.next_ns);
+        self.skip(missed.saturating_add(1));
+        Woken { late_ns, missed }
+    }
+
+    /// So many expected wake-ups are over.
+    #[inline]
+    fn skip(&mut self, missed: u64) {
+        let ns = i64::try_from(missed).unwrap_or(i64::MAX).saturating_mul(self.interval_ns);
+        self.next_ns = self.next_ns.saturating_add(ns);
+    }
+}
+
+/// From one look at the CPU time to the next: the kernel counts in periods of a second.
+const WINDOW_NS: i64 = 50_000_000;
+/// The part of what is allowed that a thread takes.
+const PART: f64 = 0.9;
+/// What the kernel keeps for other threads by default, by either limit; it is assumed where a limit cannot be read.
+const KEPT: f64 = 0.05;
+
+/// The account of a real-time thread.
+#[derive(Debug)]
+pub(super) struct Rest {
+    share: f64,
+    /// The clock and the CPU time at the last look.
+    since_ns: i64,
+    used_ns: i64,
+}
+
+impl Rest {
+    /// The share of its CPU that a real-time thread takes at most.
+    pub(super) fn share(limits: &RtLimits) -> f64 {
+        let throttled = match limits.runtime_us.zip(limits.period_us) {
+            Some((runtime, period)) if runtime >= 0 && period > 0 => runtime as f64 / period as f64,
+            Some(_) => 1.0,
+            None => 1.0 - KEPT,
+        };
+        let kept = limits.fair_server.map_or(KEPT, |server| server.runtime_ns as f64 / server.period_ns.max(1) as f64);
+        PART * throttled.min(1.0 - kept).clamp(0.0, 1.0)
+    }
+
+    pub(super) fn new(share: f64, now_ns: i64, used_ns: i64) -> Self {
+        Self { share, since_ns: now_ns, used_ns }
+    }
+
+    /// The rest that the thread owes; `None`: it had less than its share, or it is not yet time to look at its CPU time.
+    #[inline]
+    pub(super) fn owed(&mut self, now_ns: i64, used_ns: impl FnOnce() -> i64) -> Option<i64> {
+        if now_ns - self.since_ns < WINDOW_NS {
+            return None;
+        }
+        let used_ns = used_ns();
+        let (lasted, used) = (now_ns - self.since_ns, used_ns - self.used_ns);
+        // A share of nothing would be a rest without an end.
+        let whole = used as f64 / self.share.max(0.1);
+        let owed = whole as i64 - lasted;
+        // The rest is for the time before it.
+        (self.since_ns, self.used_ns) = (now_ns + owed.max(0), used_ns);
+        (owed > 0).then_some(owed)
+    }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
+    use proptest::prelude::*;
+    use punctual_record::FairServer;
+
     use super::super::bell::Spikes;
     use super::super::gauge::Keep;
     use super::*;
@@ -364,5 +490,82 @@ pub(super) mod tests {
     #[test]
     fn microseconds_are_cut_off() {
         assert_eq!([999, 1999, -999].map(|ns| Unit::Microseconds.of_ns(ns)), [0, 1, 0]);
+    }
+
+    /// The same, one expected wake-up after the other.
+    fn one_by_one(next_ns: i64, interval_ns: i64, now_ns: i64) -> (Woken, i64) {
+        let (mut next, mut missed) = (next_ns + interval_ns, 0);
+        while now_ns > next {
+            next += interval_ns;
+            missed += 1;
+        }
+        (Woken { late_ns: now_ns - next_ns, missed }, next)
+    }
+
+    proptest! {
+        #[test]
+        fn each_expected_wake_up_is_counted_once(interval in 1i64..2000, sleeps in prop::collection::vec(0i64..20_000, 1..50)) {
+            let mut cycle = Cycle::new(0, interval);
+            let (mut now, mut counted) = (0, 0);
+            for late in sleeps {
+                now = cycle.next_ns().max(now) + late;
+                let expected = one_by_one(cycle.next_ns(), interval, now);
+                let woken = cycle.woke(now);
+                prop_assert_eq!((woken, cycle.next_ns()), expected);
+                counted += 1 + woken.missed as i64;
+                prop_assert_eq!(cycle.next_ns(), interval * (counted + 1));
+                prop_assert!(cycle.next_ns() >= now);
+            }
+        }
+    }
+
+    #[test]
+    fn a_wake_up_that_is_due_now_is_still_to_come() {
+        let mut cycle = Cycle::new(0, 10);
+        assert_eq!(cycle.woke(20), Woken { late_ns: 10, missed: 0 });
+        assert_eq!(cycle.next_ns(), 20);
+        assert_eq!(cycle.woke(41), Woken { late_ns: 21, missed: 2 });
+        assert_eq!(cycle.next_ns(), 50);
+    }
+
+    #[test]
+    fn a_timer_counts_itself_what_it_misses() {
+        let mut cycle = Cycle::new(0, 10);
+        assert_eq!(cycle.expired(35, 1), Woken { late_ns: 25, missed: 1 });
+        assert_eq!(cycle.next_ns(), 30);
+        assert_eq!(cycle.expired(36, 0), Woken { late_ns: 6, missed: 0 });
+        assert_eq!(cycle.next_ns(), 40);
+    }
+
+    #[test]
+    fn the_end_of_time_is_no_overflow() {
+        let mut cycle = Cycle::new(i64::MAX - 5, i64::MAX);
+        assert_eq!(cycle.woke(i64::MAX), Woken { late_ns: 0, missed: 0 });
+        assert_eq!(Cycle::new(0, -5).next_ns(), 1);
+    }
+
+    #[test]
+    fn the_stricter_limit_counts_and_an_unknown_one_as_the_usual() {
+        let share_under = |runtime_us: Option<i64>, kept_ms: Option<u64>| {
+            let server = |ms: u64| FairServer { runtime_ns: ms * 1_000_000, period_ns: 1_000_000_000 };
+            let fair_server = kept_ms.map(server);
+            Rest::share(&RtLimits { period_us: Some(1_000_000), runtime_us, fair_server, ..RtLimits::default() })
+        };
+        let is = |share: f64, expected: f64| assert!((share - expected * PART).abs() < 1e-9, "{share} {expected}");
+        is(share_under(Some(950_000), None), 0.95);
+        is(share_under(Some(500_000), Some(50)), 0.5);
+        is(share_under(Some(-1), Some(100)), 0.9);
+        is(share_under(Some(1_000_000), Some(0)), 1.0);
+        is(share_under(None, None), 0.95);
+        is(share_under(Some(-1), None), 0.95);
+    }
+
+    #[test]
+    fn a_thread_rests_only_above_its_share() {
+        let mut rest = Rest::new(0.8, 0, 0);
+        assert_eq!(rest.owed(WINDOW_NS - 1, || panic!("not yet")), None);
+        assert_eq!(rest.owed(50_000_000, || 40_000_000), None);
+        assert_eq!(rest.owed(100_000_000, || 90_000_000), Some(12_500_000));
+        assert_eq!(Rest::new(0.0, 0, 0).owed(WINDOW_NS, || WINDOW_NS), Some(9 * WINDOW_NS));
     }
 }

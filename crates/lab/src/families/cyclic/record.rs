@@ -1,12 +1,23 @@
-//! The rounds of a run of cycling threads: what each gauge counted since the last look, as samples.
+//! The record of cycling threads: the rounds of each ([`Stretches`]), what its gauge counted since the last look, as samples; and a whole
+//! run ([`Aside`]) of threads that another program shows in its own form.
+//!
+//! In go the threads, out comes a run with their series and the causes of their late wake-ups. It is opened before the threads are, since
+//! opening the kernel's events disturbs all CPUs. Where the kernel refuses its events, the run has the reason in their place.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use punctual::conditions::{Condition, Conditions, Scope};
 use punctual_record::experiment::cyclic::{Metrics, Parameters};
-use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesId, SeriesTally, Typed, Usage};
+use punctual_record::{
+    About, Experiment, Notice, Quantity, Recorder, Run, Series, SeriesId, SeriesTally, Typed, Usage,
+};
 
+use super::crew::{Crew, Member};
 use super::gauge::{Gauge, highest};
+use super::lookout::Lookout;
 use super::turn::Unit;
+use crate::frame::{Session, Silent, Stop, condition_set};
 
 /// The rounds of one thread.
 #[derive(Debug, Clone)]
@@ -73,16 +84,79 @@ impl Stretches {
     }
 }
 
+/// A run beside threads that are shown elsewhere.
+pub struct Aside {
+    session: Session<'static>,
+    lookout: Lookout,
+    unit: Unit,
+}
+
+impl std::fmt::Debug for Aside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Aside").field("lookout", &self.lookout).finish_non_exhaustive()
+    }
+}
+
+impl Aside {
+    /// Opens the record and the kernel's events. `unit`: that of the threads, which keep their spread.
+    #[must_use]
+    pub fn open(command: Vec<String>, unit: Unit) -> Self {
+        // It has no size, so nothing leaks.
+        let silent = Box::leak(Box::new(Silent));
+        let session = Session::open(command, Experiment::CYCLIC, Stop::default(), silent);
+        Self { session, lookout: Lookout::open(None, false), unit }
+    }
+
+    /// Watches the threads from now on.
+    pub fn begin(&mut self, crew: &Crew) {
+        self.lookout.begin(crew);
+    }
+
+    /// Takes in events for this long.
+    pub fn look(&mut self, lasts: Duration) {
+        self.lookout.look(lasts, None);
+    }
+
+    /// The run, when the threads have ended. They used what `usage` says. `held`: conditions of the process and the machine.
+    #[must_use]
+    pub fn end(mut self, crew: &Crew, usage: &[Option<Usage>], held: &Conditions) -> Run {
+        let (causes, unseen) = self.lookout.end(None);
+        causes.into_iter().for_each(|causes| self.session.set_causes(causes));
+        unseen.into_iter().for_each(|unseen| self.session.notice(Notice::Unseen(unseen)));
+        let mut recorder = Recorder::new();
+        for (number, (name, member)) in crew.members().iter().enumerate() {
+            let used = usage.get(number).copied().flatten();
+            used.into_iter().for_each(|used| self.session.add_usage(used));
+            let mut stretches = Stretches::new(&crew.gauges()[number], self.unit);
+            stretches.enter((0, 0), &mut recorder, used.unwrap_or_default());
+            let set = conditions_of(member, held);
+            let parameters = Parameters { interval_ns: member.interval_ns, load: None };
+            let series = stretches.series(format!("cpu{name}"), parameters, &set.label);
+            self.session.add_conditions(set);
+            series.into_iter().for_each(|series| self.session.add_series(series));
+        }
+        self.session.close()
+    }
+}
+
+/// The conditions of a thread beside its CPU, which is its name.
+fn conditions_of(member: &Member, held: &Conditions) -> punctual_record::ConditionSet {
+    let own = member.conditions.clone().without(Condition::CPU).only(&[Scope::Thread]);
+    let all = own.over(held);
+    condition_set(&all, &all, &[])
+}
+
 #[cfg(test)]
 mod tests {
+    use punctual_linux::clock::Clock;
     use punctual_testing::in_a_process_of_its_own;
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     use super::super::bell::Bell;
-    use super::super::cycle::Cycle;
+    use super::super::crew::{Orders, Start};
     use super::super::gauge::Keep;
     use super::super::turn::tests::{LIMITS, Moved, stalls};
-    use super::super::turn::{Limits, Turn};
+    use super::super::turn::{Cycle, Limits, Turn, Waiting};
     use super::*;
 
     const HOUR_NS: i64 = 3_600_000_000_000;
@@ -133,7 +207,7 @@ mod tests {
 
     #[test]
     fn eight_hours_fit_into_16_mb_and_each_wake_up_is_counted() {
-        let name = "families::cyclic::stretch::tests::eight_hours_fit_into_16_mb_and_each_wake_up_is_counted";
+        let name = "families::cyclic::record::tests::eight_hours_fit_into_16_mb_and_each_wake_up_is_counted";
         if in_a_process_of_its_own(name) {
             hours_are_counted(8, 200_000_000);
         }
@@ -142,7 +216,7 @@ mod tests {
     #[test]
     #[ignore = "some seconds with optimisation, a minute without: 10^8 cycles"]
     fn eight_hours_of_milliseconds_fit_too() {
-        let name = "families::cyclic::stretch::tests::eight_hours_of_milliseconds_fit_too";
+        let name = "families::cyclic::record::tests::eight_hours_of_milliseconds_fit_too";
         if in_a_process_of_its_own(name) {
             hours_are_counted(8, 1_000_000);
         }
@@ -164,5 +238,39 @@ mod tests {
         assert_eq!(stretches.tally.rounds().len(), 3);
         let p50 = summary.p50.unwrap();
         assert!((59_400..60_600).contains(&p50), "{p50}");
+    }
+
+    #[test]
+    fn each_thread_has_a_series_in_nanoseconds() {
+        let member = |interval_ns: i64| Member { conditions: Conditions::new().cpu(0), interval_ns, smis_of: None };
+        let limits =
+            Limits { unit: Unit::Microseconds, cycles: Some(20), lasts_ns: None, break_above: None, share: None };
+        let mut aside = Aside::open(vec!["cyclictest".into(), "-t2".into()], limits.unit);
+        let orders = Orders {
+            members: vec![member(1_000_000), member(1_500_000)],
+            clock: Clock::Monotonic,
+            waiting: Waiting::Deadline,
+            start: Start::Ready,
+            limits,
+            keep: Keep { spread: true, ..Keep::default() },
+            bell: Bell::default(),
+        };
+        let mut crew = Crew::start(orders).unwrap();
+        aside.begin(&crew);
+        while crew.bell().ended() < 2 {
+            aside.look(Duration::from_millis(1));
+        }
+        let usage = crew.end();
+        let run = aside.end(&crew, &usage, &Conditions::new().lock_memory());
+        let subjects: Vec<_> = run.series.iter().map(|series| series.subject.as_str()).collect();
+        assert_eq!(subjects, ["cpu0", "cpu0.1"]);
+        for (series, interval_ns) in run.series.iter().zip([1_000_000, 1_500_000]) {
+            assert_eq!(series.experiment.cyclic().unwrap().parameters.interval_ns, interval_ns);
+            // A value of 0 us is a lateness below 1 us.
+            assert_eq!((series.summary.count, series.summary.max.unwrap() % 1000), (20, 0));
+            assert!(series.conditions.contains("memory"), "{}", series.conditions);
+        }
+        let seen = run.causes.is_some() || run.notices.iter().any(|notice| matches!(notice, Notice::Unseen(_)));
+        assert!(seen && run.complete, "{:?}", run.notices);
     }
 }
