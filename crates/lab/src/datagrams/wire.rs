@@ -46,7 +46,7 @@ pub(crate) struct Wire {
     /// Whether the kernel stamps departures.
     pub(crate) stamps: bool,
     /// Number of stamps requested since the socket was opened.
-    asked: u32,
+    pub(crate) asked: u32,
     to: SocketAddr,
     /// The clock of SO_TXTIME, and its offset from CLOCK_MONOTONIC.
     clock: Clock,
@@ -207,11 +207,6 @@ impl Wire {
             }
         }
         Ok(())
-    }
-
-    /// Number of stamps requested so far.
-    pub(crate) fn stamps_asked(&self) -> u32 {
-        self.asked
     }
 
     /// Clears an error of an earlier datagram (no receiver) from the socket.

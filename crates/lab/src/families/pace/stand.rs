@@ -137,7 +137,7 @@ impl Stand {
             wire.forget_errors();
             wire.begin(order.stream, order.rate.period_ns(), order.rate.per_second_f64(), order.mode)?;
         }
-        let stamps_before = wire.as_ref().map_or(0, |w| w.stamps_asked());
+        let stamps_before = wire.as_ref().map_or(0, |wire| wire.asked);
         // NTP slews both clocks alike. Only a step of the wall clock changes the offset: then the whole trial is
         // left out.
         let offset_ns = Offset::read(Clock::Realtime).ns();

@@ -8,11 +8,14 @@
 //! A loop is measured in parts, which separates interruptions from the work itself. The work is uniform, so all parts of a loop take equally long at any speed. A part longer than the loop's median part was
 //! interrupted (a timer tick, another interrupt, the hypervisor). The excess is the interruption's duration.
 
+mod governed;
+
 use std::hint::black_box;
 use std::time::Duration;
 
-use governed::{Facts, Governed};
+use governed::{Cell, Facts, Governed};
 use punctual::cpufreq::{self, Cpufreq, Work};
+use punctual::format_duration;
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::experiment::ramp;
@@ -20,17 +23,94 @@ use punctual_record::statistics::lower_median;
 use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally, Typed, Usage};
 
 use crate::frame::figures::Meter;
+use crate::frame::plan::at_least_one;
 use crate::frame::schedule::Schedule;
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Layout, Ledger, Measured, Report, Scene, Session, Shared, Unavailable,
+    self, Bench, CellId, Error, Failure, Family, Input, Layout, Ledger, Measured, OpenBench, PlanError, Report, Scene,
+    Session, Shared, Unavailable,
 };
-use crate::speed::{PERFORMANCE, WARM_UP, arrival, give_back, governor_lost};
-
-mod governed;
-mod plan;
+use crate::speed::{
+    PERFORMANCE, PREPARES, Thread, WARM_UP, arrival, check_work, give_back, governor_lost, not_too_long,
+};
 
 pub use governed::{AS_FOUND, Governors};
-pub use plan::{LONGEST_REAL_TIME, Plan, Request};
+
+/// Longest time that a real-time thread loops without a break. The kernel's throttling limit is 950 ms; slower loops
+/// have a margin.
+pub const LONGEST_REAL_TIME: Duration = Duration::from_millis(400);
+/// Largest number of governors.
+const MOST_GOVERNORS: u32 = 6;
+/// Worst expected slowdown of the loops, relative to full speed.
+const SLOWEST: u32 = 3;
+
+/// The request for a plan.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The governors.
+    pub governors: Governors,
+    /// Loops per round.
+    pub loops: u32,
+    /// The duration of one loop at full speed.
+    pub work: Duration,
+    /// Number of turns of each governor.
+    pub rounds: u32,
+    /// Rest of the CPU before each turn.
+    pub rest: Duration,
+    /// The thread that loops.
+    pub thread: Thread,
+    /// Raises the priority of the governors' kernel threads.
+    pub thread_priority: Option<u8>,
+}
+
+/// A validated plan.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    asked: Request,
+    cpu: Option<usize>,
+    request: frame::Request,
+    /// The longest duration of the whole plan.
+    at_most: Duration,
+    /// Determined after it is known which governors can be set.
+    cells: Vec<Cell>,
+    waiting: Shared<Option<Governed>>,
+}
+
+impl Plan {
+    /// Checks the request.
+    pub fn new(request: Request) -> Result<Self, PlanError> {
+        let Request { loops, work, rounds, rest, ref thread, .. } = request;
+        at_least_one(Input::Loops, loops)?;
+        at_least_one(Input::Rounds, rounds)?;
+        check_work(work)?;
+        let busy = work.saturating_mul(loops);
+        if thread.is_real_time() && busy > LONGEST_REAL_TIME {
+            let (fits, work) = (LONGEST_REAL_TIME.as_nanos() / work.as_nanos(), format_duration(work));
+            let why = format!(
+                "must be at most {fits} under a real-time policy: {loops} loops of {work} would hold the CPU for more than {}, \
+                 and the kernel would interfere (sched_rt_runtime_us)",
+                format_duration(LONGEST_REAL_TIME)
+            );
+            return Err(PlanError::new(Input::Loops, why));
+        }
+        let turn = rest.saturating_add(busy.saturating_mul(SLOWEST));
+        let whole = turn.saturating_mul(rounds).saturating_mul(MOST_GOVERNORS);
+        not_too_long(whole)?;
+        let cpu = thread.its_cpu();
+        Ok(Self {
+            cpu,
+            request: thread.request(cpu, loops, rounds),
+            asked: request,
+            at_most: whole + PREPARES,
+            cells: Vec::new(),
+            waiting: Shared::default(),
+        })
+    }
+
+    /// The governor of a cell, or a label for none set.
+    fn subject(&self, cell: usize) -> &str {
+        self.cells[cell].governor.as_deref().unwrap_or(AS_FOUND)
+    }
+}
 
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = Experiment::RAMP;
@@ -78,7 +158,7 @@ impl Family for Plan {
         Ok(self.waiting.take().unwrap_or_else(nothing))
     }
 
-    fn open<'a>(&'a self, governed: Governed, scene: &Scene<'a>) -> Result<Box<dyn Bench<Extra = Extra> + 'a>, Error> {
+    fn open<'a>(&'a self, governed: Governed, scene: &Scene<'a>) -> OpenBench<'a, Extra> {
         Ok(Box::new(RampBench::open(self, governed, scene.ledger.clone())?))
     }
 
@@ -255,7 +335,7 @@ impl Bench for RampBench<'_> {
         }
         let now = self.governed.policy();
         let after = now.as_ref().and_then(|policy| policy.transitions);
-        let done: Vec<_> = self.stamps.iter().map(|stamps| loops.account(stamps)).collect();
+        let done: Vec<_> = self.stamps.iter().map(|stamps| account(&stamps[..=loops.parts])).collect();
         done.iter().for_each(|one_loop| into.record(one_loop.ns));
         self.lost(cell)?;
         self.last = Some(Batch {
@@ -316,14 +396,7 @@ impl Extra {
 
     /// A loop at the speed that the governor settles at: the median of the later halves of its rounds.
     fn settled_ns(&self) -> Option<i64> {
-        lower_median(
-            &self
-                .rounds
-                .iter()
-                .flat_map(|round| &round[round.len() / 2..])
-                .map(|one_loop| one_loop.ns)
-                .collect::<Vec<_>>(),
-        )
+        lower_median(&later_halves(&self.rounds).map(|one_loop| one_loop.ns).collect::<Vec<_>>())
     }
 
     /// The median over the rounds of the picked value.
@@ -376,7 +449,7 @@ impl Loops {
         Self { part: Work { steps: part }, rest: Work { steps: work.steps - part * (parts as u64 - 1) }, parts }
     }
 
-    /// Runs one loop. [`Loops::account`] computes its duration later, when no clock runs.
+    /// Runs one loop. [`account`] computes its duration later, when no clock runs.
     fn perform(&self) -> Stamps {
         let mut stamps = [0; MOST + 1];
         stamps[0] = now_ns(Clock::Monotonic);
@@ -389,13 +462,9 @@ impl Loops {
         black_box(value);
         stamps
     }
-
-    /// The duration of a loop.
-    fn account(&self, stamps: &Stamps) -> Loop {
-        account(&stamps[..=self.parts])
-    }
 }
 
+/// The duration of a loop with these stamps.
 fn account(stamps: &[i64]) -> Loop {
     let ns = stamps.last().copied().unwrap_or(0) - stamps.first().copied().unwrap_or(0);
     let parts: Vec<i64> = stamps.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -407,11 +476,15 @@ fn account(stamps: &[i64]) -> Loop {
     Loop { ns, taken_ns: Some(taken) }
 }
 
+/// The later half of each round's loops.
+fn later_halves(rounds: &[Vec<Loop>]) -> impl Iterator<Item = &Loop> {
+    rounds.iter().flat_map(|round| &round[round.len() / 2..])
+}
+
 /// The variation of the work itself: (p90 - p10) / p50 of the later half of each round's loops, without
 /// interruptions.
 fn own_spread(rounds: &[Vec<Loop>]) -> Option<f64> {
-    let settled = rounds.iter().flat_map(|round| &round[round.len() / 2..]);
-    let mut own: Vec<i64> = settled.map(|one_loop| one_loop.own_ns()).collect::<Option<_>>()?;
+    let mut own: Vec<i64> = later_halves(rounds).map(|one_loop| one_loop.own_ns()).collect::<Option<_>>()?;
     own.sort_unstable();
     let at = |share: f64| own.get(((own.len() as f64 * share).ceil() as usize).saturating_sub(1)).copied();
     let (p10, p50, p90) = (at(0.1)?, at(0.5)?, at(0.9)?);
@@ -421,10 +494,49 @@ fn own_spread(rounds: &[Vec<Loop>]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::governed::Cell;
+    use punctual::Policy;
+
     use super::*;
     use crate::frame::tests::made_up_report;
-    use crate::speed::Thread;
+
+    fn usual() -> Request {
+        Request {
+            governors: Governors::All,
+            loops: 100,
+            work: Duration::from_micros(750),
+            rounds: 3,
+            rest: Duration::from_millis(300),
+            thread: Thread { policy: Some(Policy::Fifo(10)), ..Thread::default() },
+            thread_priority: None,
+        }
+    }
+
+    fn refused(request: Request) -> PlanError {
+        Plan::new(request).unwrap_err()
+    }
+
+    #[test]
+    fn the_usual_plan_is_accepted() {
+        let plan = Plan::new(usual()).unwrap();
+        assert_eq!((plan.request.variants[0].is_real_time(), plan.request.rounds), (true, 3));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        assert_eq!(refused(Request { loops: 0, ..usual() }).input, Input::Loops);
+        assert_eq!(refused(Request { rounds: 0, ..usual() }).input, Input::Rounds);
+        assert_eq!(refused(Request { work: Duration::from_nanos(1), ..usual() }).input, Input::Work);
+        assert_eq!(refused(Request { rounds: 10_000, ..usual() }).input, Input::Rounds);
+    }
+
+    #[test]
+    fn a_real_time_thread_may_not_hold_its_cpu_for_long() {
+        let long = Request { loops: 10_000, rounds: 1, ..usual() };
+        let refusal = refused(long.clone());
+        assert!(refusal.input == Input::Loops && refusal.why.starts_with("must be at most 533 "), "{refusal}");
+        assert!(Plan::new(Request { loops: 533, ..long.clone() }).is_ok());
+        assert!(Plan::new(Request { thread: Thread::default(), ..long }).is_ok());
+    }
 
     /// A plan for two governors, and the results of each: the loops of one round.
     fn plan() -> Plan {
@@ -526,7 +638,7 @@ mod tests {
         for (steps, micros) in [(1_000, 20), (10_007, 250), (100_003, 750), (3, 100_000)] {
             let loops = Loops::new(Work { steps }, Duration::from_micros(micros));
             assert_eq!(loops.part.steps * (loops.parts as u64 - 1) + loops.rest.steps, steps);
-            assert!(loops.account(&loops.perform()).ns > 0);
+            assert!(account(&loops.perform()[..=loops.parts]).ns > 0);
         }
     }
 }
