@@ -37,7 +37,8 @@ impl std::fmt::Debug for Keeper {
 /// A number marked for one object. On drop, the process that made it removes the object and the mark.
 #[derive(Debug)]
 pub struct Leftover {
-    name: Name,
+    /// Its name or key.
+    pub name: Name,
     what: What,
     marks: Shared<[AtomicU8]>,
     made_by: Pid,
@@ -45,7 +46,7 @@ pub struct Leftover {
 
 /// The name or key of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Name {
+pub struct Name {
     owner: u32,
     number: u32,
 }
@@ -120,14 +121,14 @@ impl Keeper {
     pub fn make<T>(
         &self,
         what: What,
-        mut make: impl FnMut(&Leftover) -> punctual_linux::Result<T>,
+        mut make: impl FnMut(Name) -> punctual_linux::Result<T>,
     ) -> punctual_linux::Result<(T, Leftover)> {
         // A taken name belongs to another program or to a run that could not clean up. Many in a row are no
         // accident.
         let mut tries = 100;
         loop {
             let reserved = self.reserve(what);
-            match make(&reserved) {
+            match make(reserved.name) {
                 Ok(made) => return Ok((made, reserved)),
                 Err(e) => {
                     // An object of this name was not created here.
@@ -143,24 +144,6 @@ impl Keeper {
 }
 
 impl Leftover {
-    /// The name of a POSIX object: `/punctual-PID-N`.
-    #[must_use]
-    pub fn name(&self) -> String {
-        self.name.posix()
-    }
-
-    /// The path of a socket or FIFO.
-    #[must_use]
-    pub fn path(&self) -> PathBuf {
-        self.name.path()
-    }
-
-    /// The key of a System V object.
-    #[must_use]
-    pub fn key(&self) -> i32 {
-        self.name.key()
-    }
-
     /// An object of this name existed before: it must not be removed.
     fn disown(mut self) {
         self.marks[self.name.number as usize].store(0, Ordering::Release);
@@ -179,15 +162,21 @@ impl Drop for Leftover {
 }
 
 impl Name {
-    fn posix(self) -> String {
+    /// The name of a POSIX object: `/punctual-PID-N`.
+    #[must_use]
+    pub fn posix(self) -> String {
         format!("/punctual-{}-{}", self.owner, self.number)
     }
 
-    fn path(self) -> PathBuf {
+    /// The path of a socket or FIFO.
+    #[must_use]
+    pub fn path(self) -> PathBuf {
         std::env::temp_dir().join(format!("punctual-{}-{}", self.owner, self.number))
     }
 
-    fn key(self) -> i32 {
+    /// The key of a System V object.
+    #[must_use]
+    pub fn key(self) -> i32 {
         let mixed = u64::from(self.owner) << 32 | u64::from(self.number);
         // The golden ratio spreads neighbours. The upper bits are the well mixed ones.
         (KEY | (mixed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as u32) as i32
@@ -268,7 +257,7 @@ mod tests {
         let first = keeper.reserve(What::Memory);
         let names: Vec<Name> = (1..=101).map(|n| Name { number: first.name.number + n, ..first.name }).collect();
         let planted: Vec<_> = names.iter().map(|name| memory::create_shm(&name.posix(), 4096).unwrap()).collect();
-        let made = keeper.make(What::Memory, |name| memory::create_shm(&name.name(), 4096)).map(drop);
+        let made = keeper.make(What::Memory, |name| memory::create_shm(&name.posix(), 4096)).map(drop);
         let left = names.iter().filter(|name| memory::unlink_shm(&name.posix()).is_ok()).count();
         assert_eq!(made.unwrap_err().errno(), rustix::io::Errno::EXIST.raw_os_error());
         assert_eq!(left, planted.len());

@@ -7,7 +7,6 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,34 +16,45 @@ use punctual_linux::child::{Child, Ended};
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::futex::{self, Scope};
 use punctual_linux::own_signal::Interrupter;
-use punctual_linux::shared::{CacheLine, Shared};
+use punctual_linux::shared::{CacheLine, Shared as Memory};
 use punctual_record::Usage;
 
-use super::halt::Halt;
+use super::mechanism::Halt;
+use crate::frame::Shared;
 
 /// Shared by both. Clones are the same memory.
 #[derive(Clone)]
 pub(super) struct Control {
     /// The parent's word: the child's permission. A futex.
-    orders: Shared<CacheLine<AtomicU32>>,
+    orders: Memory<CacheLine<AtomicU32>>,
     /// The child's word: its state. A futex.
-    state: Shared<CacheLine<AtomicU32>>,
+    state: Memory<CacheLine<AtomicU32>>,
     /// Messages received, if the sender has to limit those in flight.
-    received: Shared<CacheLine<AtomicU64>>,
-    figures: Shared<[AtomicU64]>,
-    words: Shared<[AtomicU8]>,
+    received: Memory<CacheLine<AtomicU64>>,
+    figures: Memory<[AtomicU64]>,
+    words: Memory<[AtomicU8]>,
 }
 
-/// The child's permissions.
-const BEGIN: u32 = 1;
-const END: u32 = 2;
+/// What the parent permits the child.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Order {
+    /// To send and receive.
+    Begin = 1,
+    /// To end: everything it sent has been received.
+    End = 2,
+}
 
-/// The child's states.
-const READY: u32 = 1;
-const DONE: u32 = 2;
-const FAILED: u32 = 3;
-/// Done, but it lost conditions during the trip.
-const SPOILT: u32 = 4;
+/// The child's state.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum State {
+    /// Both ends are connected.
+    Ready = 1,
+    /// It has sent everything.
+    Done = 2,
+    Failed = 3,
+    /// Done, but it lost conditions during the trip.
+    Spoilt = 4,
+}
 
 const ELAPSED: usize = 0;
 const CPU: usize = 1;
@@ -76,11 +86,11 @@ pub(super) struct Account {
 impl Control {
     pub(super) fn new() -> linux::Result<Self> {
         Ok(Self {
-            orders: Shared::<CacheLine<AtomicU32>>::new()?,
-            state: Shared::<CacheLine<AtomicU32>>::new()?,
-            received: Shared::<CacheLine<AtomicU64>>::new()?,
-            figures: Shared::<[AtomicU64]>::slice(FIGURES)?,
-            words: Shared::<[AtomicU8]>::slice(WORDS)?,
+            orders: Memory::<CacheLine<AtomicU32>>::new()?,
+            state: Memory::<CacheLine<AtomicU32>>::new()?,
+            received: Memory::<CacheLine<AtomicU64>>::new()?,
+            figures: Memory::<[AtomicU64]>::slice(FIGURES)?,
+            words: Memory::<[AtomicU8]>::slice(WORDS)?,
         })
     }
 
@@ -95,25 +105,11 @@ impl Control {
         self.received.store(n, Ordering::Release);
     }
 
-    /// The child: both ends are connected.
-    pub(super) fn ready(&self) {
-        self.become_(READY);
-    }
-
-    /// The child: waits for permission to begin.
-    pub(super) fn wait_to_begin(&self) {
-        self.wait_for(BEGIN);
-    }
-
-    /// The child: waits until everything it sent has been received.
-    pub(super) fn wait_to_end(&self) {
-        self.wait_for(END);
-    }
-
-    fn wait_for(&self, order: u32) {
+    /// The child: waits for this permission.
+    pub(super) fn wait_for(&self, order: Order) {
         loop {
             let now = self.orders.load(Ordering::Acquire);
-            if now >= order {
+            if now >= order as u32 {
                 return;
             }
             // However the wait ends, the loop checks again. The kernel ends this process with its parent, as the
@@ -135,20 +131,20 @@ impl Control {
         figure(INVOLUNTARY, account.usage.involuntary);
         figure(SENT, Some(account.sent));
         figure(LATE, Some(account.late));
-        self.become_(DONE);
+        self.become_(State::Done);
     }
 
     /// The child: cannot continue, for this reason.
     pub(super) fn fail(&self, why: &str) {
         self.put_words(why);
-        self.become_(FAILED);
+        self.become_(State::Failed);
     }
 
     /// The child: lost conditions during the trip, one per line: condition, set, found, separated by tabs.
     pub(super) fn lost(&self, lost: &[Lost]) {
         let line = |lost: &Lost| format!("{}\t{}\t{}", lost.condition, lost.set, lost.found);
         self.put_words(&lost.iter().map(line).collect::<Vec<_>>().join("\n"));
-        self.become_(SPOILT);
+        self.become_(State::Spoilt);
     }
 
     fn put_words(&self, text: &str) {
@@ -157,41 +153,24 @@ impl Control {
         }
     }
 
-    fn become_(&self, state: u32) {
-        self.state.store(state, Ordering::Release);
+    /// The child: has reached this state.
+    pub(super) fn become_(&self, state: State) {
+        self.state.store(state as u32, Ordering::Release);
         // Without a waiter there is nothing to wake.
         let _ = futex::wake(&self.state, 1, Scope::Shared);
     }
 
-    /// The parent: lets the child begin.
-    pub(super) fn begin(&self) {
-        self.order(BEGIN);
-    }
-
-    /// The parent: lets the child end.
-    pub(super) fn end(&self) {
-        self.order(END);
-    }
-
-    fn order(&self, order: u32) {
-        self.orders.store(order, Ordering::Release);
+    /// The parent: permits this.
+    pub(super) fn order(&self, order: Order) {
+        self.orders.store(order as u32, Ordering::Release);
         let _ = futex::wake(&self.orders, 1, Scope::Shared);
     }
 
-    /// The parent: waits until the child is ready (or failed), or `lives` reports that it is gone.
-    pub(super) fn wait_until_ready(&self, lives: impl FnMut() -> bool) -> bool {
-        self.wait_until(READY, lives)
-    }
-
-    /// The parent: waits until the child has sent everything (or failed), or `lives` reports that it is gone.
-    pub(super) fn wait_until_done(&self, lives: impl FnMut() -> bool) -> bool {
-        self.wait_until(DONE, lives)
-    }
-
-    fn wait_until(&self, state: u32, mut lives: impl FnMut() -> bool) -> bool {
+    /// The parent: waits until the child is in this state (or failed), or `lives` reports that it is gone.
+    pub(super) fn wait_until(&self, state: State, mut lives: impl FnMut() -> bool) -> bool {
         loop {
             let now = self.state.load(Ordering::Acquire);
-            if now >= state {
+            if now >= state as u32 {
                 return true;
             }
             if !lives() {
@@ -203,17 +182,17 @@ impl Control {
 
     /// Whether the child has sent everything.
     pub(super) fn is_done(&self) -> bool {
-        self.state.load(Ordering::Acquire) >= DONE
+        self.state.load(Ordering::Acquire) >= State::Done as u32
     }
 
     /// Why the child could not continue, if so.
     pub(super) fn failure(&self) -> Option<String> {
-        (self.state.load(Ordering::Acquire) == FAILED).then(|| self.words())
+        (self.state.load(Ordering::Acquire) == State::Failed as u32).then(|| self.words())
     }
 
     /// Conditions that the child lost.
     pub(super) fn conditions_lost(&self) -> Vec<Lost> {
-        if self.state.load(Ordering::Acquire) != SPOILT {
+        if self.state.load(Ordering::Acquire) != State::Spoilt as u32 {
             return Vec::new();
         }
         let read = |line: &str| {
@@ -252,14 +231,6 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// timed, so that a suspended machine or a stopped run loses nothing.
 const LOOKS_PER_MESSAGE: u32 = 10;
 
-/// The child, shared by two threads.
-pub(super) type SharedChild = Arc<Mutex<Child>>;
-
-/// The child's lock. A panic in another thread does not prevent killing the process.
-pub(super) fn lock(child: &SharedChild) -> MutexGuard<'_, Child> {
-    child.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Why the wait was ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
@@ -275,7 +246,7 @@ pub(super) enum Reason {
 
 /// The wait under supervision.
 pub(super) struct Watched {
-    pub(super) child: SharedChild,
+    pub(super) child: Shared<Child>,
     pub(super) control: Control,
     pub(super) halt: Halt,
     pub(super) rouse: Vec<Box<dyn Fn() + Send>>,
@@ -340,7 +311,7 @@ impl Watched {
             }
         };
         // First keep others from using the shared resources, then end waits on them by force.
-        let _ = lock(&self.child).kill();
+        let _ = self.child.open().kill();
         self.halt.set();
         loop {
             self.rouse.iter().for_each(|rouse| rouse());
@@ -367,7 +338,7 @@ impl Watched {
         if linux::stop::requested() {
             return Some(Reason::Stopped);
         }
-        if let Ok(Some(ended)) = lock(&self.child).ended() {
+        if let Ok(Some(ended)) = self.child.open().ended() {
             return Some(Reason::Ended(ended));
         }
         if self.control.failure().is_some() {

@@ -1,16 +1,15 @@
 //! What a way to pass messages is: a [`Mechanism`] opens a [`Link`], whose two [`End`]s send and receive. A mechanism of one direction opens
-//! a `Lane` for each. A receiver waits as its `Waiter` says.
+//! a `Lane` for each. A receiver waits as its `Waiter` says. A [`Halt`] ends its waits from another thread, one of them or all.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use punctual::backoff::{Backoff, Limits, Step};
-use punctual::ipc::WaitStrategy;
 use punctual_linux as linux;
 use punctual_record::Hint;
 pub use punctual_record::experiment::ipc::Receive;
 use rustix::process::{Resource, getrlimit};
 
-use super::halt::Halt;
 pub use crate::frame::Unavailable;
 use crate::keeper::{Keeper, Leftover};
 
@@ -137,15 +136,6 @@ impl Limit {
     }
 }
 
-/// How a ring waits if it is empty or full.
-#[must_use]
-pub const fn wait_strategy(receive: Receive) -> WaitStrategy {
-    match receive {
-        Receive::Poll => WaitStrategy::Spin,
-        Receive::Block | Receive::Backoff => WaitStrategy::Sleep,
-    }
-}
-
 /// The parameters of a link.
 #[derive(Debug, Clone)]
 pub struct Asked<'a> {
@@ -249,6 +239,11 @@ pub trait Inlet: Send {
     }
 }
 
+/// An end lacks one of its sides.
+pub(super) fn missing(what: &'static str) -> linux::Error {
+    linux::Error::from_errno("open", linux::EBADMSG).on(what)
+}
+
 /// Checks that a message has the length of the link's. The error is EPIPE for an empty one, which is the end of the other side, and EBADMSG
 /// for any other.
 pub(super) fn whole(call: &'static str, got: usize, wanted: usize) -> linux::Result<()> {
@@ -346,4 +341,129 @@ pub(super) fn open_files() -> String {
 /// The number in a file of /proc/sys.
 pub(super) fn sysctl(path: &str) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.split_whitespace().next()?.parse().ok()
+}
+
+/// Ends the waits of a link, permanently or for one message. Clones share the state. After a fork each process has
+/// its own.
+#[derive(Debug, Clone, Default)]
+pub struct Halt(Arc<HaltState>);
+
+#[derive(Debug, Default)]
+struct HaltState {
+    /// The current wait must end.
+    ends: AtomicBool,
+    /// Every wait must end.
+    over: AtomicBool,
+    /// One more than the number of the awaited message. 0: no message that may be given up.
+    awaited: AtomicU64,
+    /// One more than the number of the last message given up. 0: none.
+    given_up: AtomicU64,
+}
+
+/// The result of an interrupted wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    /// The wait continues: the interruption was for an earlier one.
+    GoOn,
+    /// The message is lost.
+    Lost,
+    /// All waiting is over.
+    Over,
+}
+
+impl Halt {
+    /// Ends all waits. The thread that notices the peer's end calls it.
+    pub fn set(&self) {
+        self.0.over.store(true, Ordering::SeqCst);
+        self.0.ends.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the current wait must end.
+    #[inline]
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.ends.load(Ordering::Relaxed) || linux::stop::requested()
+    }
+
+    /// An error (EINTR) of this call if the current wait must end.
+    #[inline]
+    pub(super) fn check(&self, call: &'static str) -> linux::Result<()> {
+        if self.is_set() { Err(linux::Error::from_errno(call, linux::EINTR)) } else { Ok(()) }
+    }
+
+    /// Repeats a call after interruptions by signals, until it succeeds or the wait must end.
+    #[inline]
+    pub fn persist<T>(&self, mut call: impl FnMut() -> linux::Result<T>) -> linux::Result<T> {
+        loop {
+            match call() {
+                Err(e) if e.errno() == linux::EINTR && !self.is_set() => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Called by the waiting thread: from now on it waits for this message, which may be lost.
+    #[inline]
+    pub(super) fn wait_for(&self, number: u64) {
+        self.0.awaited.store(number + 1, Ordering::Relaxed);
+        if self.0.ends.load(Ordering::Relaxed) {
+            // It was for the previous message, which came at the last moment.
+            let _ = self.interrupted(number);
+        }
+    }
+
+    /// The awaited message, if it may be lost.
+    pub(super) fn awaited(&self) -> Option<u64> {
+        self.0.awaited.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Ends the wait for this message only.
+    pub(super) fn give_up(&self, number: u64) {
+        self.0.given_up.store(number + 1, Ordering::SeqCst);
+        self.0.ends.store(true, Ordering::SeqCst);
+    }
+
+    /// Called by the waiting thread after an interruption: whether to continue the wait for this message.
+    pub(super) fn interrupted(&self, number: u64) -> Then {
+        self.0.ends.store(false, Ordering::SeqCst);
+        if self.0.over.load(Ordering::SeqCst) || linux::stop::requested() {
+            // The flag cleared just now may have been a permanent one.
+            self.0.ends.store(true, Ordering::SeqCst);
+            return Then::Over;
+        }
+        if self.0.given_up.load(Ordering::SeqCst) == number + 1 { Then::Lost } else { Then::GoOn }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn giving_up_one_message_ends_no_other_wait() {
+        let halt = Halt::default();
+        assert_eq!(halt.awaited(), None);
+        halt.wait_for(0);
+        assert_eq!(halt.awaited(), Some(0));
+        halt.give_up(0);
+        assert!(halt.is_set());
+        // It arrived at the last moment, and the thread waits for the next one.
+        halt.wait_for(1);
+        assert_eq!(halt.interrupted(1), Then::GoOn);
+        assert!(!halt.is_set());
+        halt.give_up(1);
+        assert_eq!(halt.interrupted(1), Then::Lost);
+        assert!(!halt.is_set());
+    }
+
+    #[test]
+    fn the_end_for_good_is_never_taken_back() {
+        let halt = Halt::default();
+        halt.wait_for(5);
+        halt.give_up(5);
+        halt.set();
+        assert_eq!(halt.interrupted(5), Then::Over);
+        assert!(halt.is_set());
+        assert_eq!(halt.interrupted(5), Then::Over);
+    }
 }

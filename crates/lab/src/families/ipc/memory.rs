@@ -14,9 +14,8 @@ use punctual_linux::ipc::Region;
 use punctual_linux::ipc::memory::{self, Mailbox};
 use punctual_record::remedy::of_need;
 
-use super::halt::Halt;
 use super::mechanism::{
-    Asked, InFlight, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Peer, Unavailable, lanes, refused, wait_strategy,
+    Asked, Halt, InFlight, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Peer, Receive, Unavailable, lanes, refused,
     whole,
 };
 use super::semaphores::{self, Count, Opened, Told};
@@ -133,7 +132,7 @@ impl From {
             Self::SystemV => memory::sysv_segment(bytes),
             Self::Posix => {
                 let (file, name) =
-                    asked.keeper.make(What::Memory, |name| memory::create_shm(&name.name(), bytes as u64))?;
+                    asked.keeper.make(What::Memory, |name| memory::create_shm(&name.posix(), bytes as u64))?;
                 let region = Region::map(file.as_fd(), bytes);
                 drop(name);
                 region
@@ -336,12 +335,10 @@ fn ring_lane(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let bytes = (asked.size + RING_OVERHEAD).saturating_mul(asked.depth_or(RING_DEPTH)).max(4096);
     let ring = Ring::anonymous(bytes as u64).map_err(|e| no_ring(&e))?;
     // Each process takes its own end, so that the other side notices when that process is gone.
-    let theirs = ring
-        .as_fd()
-        .try_clone_to_owned()
-        .map_err(|source| Unavailable { why: format!("dup: {source}"), remedy: None })?;
+    let theirs = ring.as_fd().try_clone_to_owned();
+    let theirs = theirs.map_err(|source| Unavailable::because(format!("dup: {source}")))?;
     let theirs = Ring::from_fd(theirs).map_err(|e| no_ring(&e))?;
-    let how = wait_strategy(asked.receive);
+    let how = if asked.receive == Receive::Poll { WaitStrategy::Spin } else { WaitStrategy::Sleep };
     let outlet = RingOutlet { ring, end: None, how, halt: asked.halt.clone() };
     let inlet = RingInlet { ring: theirs, end: None, how, halt: asked.halt.clone() };
     Ok(Lane::new(outlet, inlet))

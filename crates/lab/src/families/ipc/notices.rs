@@ -8,9 +8,8 @@ use punctual_linux::ipc::{fd, signals};
 use punctual_linux::ring::MessageRing;
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::halt::Halt;
 use super::mechanism::{
-    Asked, End, InFlight, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Peer, Unavailable, lanes, no_file,
+    Asked, End, Halt, InFlight, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Peer, Unavailable, lanes, no_file,
     refused, whole,
 };
 

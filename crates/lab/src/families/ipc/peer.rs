@@ -7,8 +7,8 @@ use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_record::remedy::of_refused;
 
-use super::control::{Account, Control};
-use super::mechanism::{End, InFlight, Peer, Waiter};
+use super::control::{Account, Control, Order, State};
+use super::mechanism::{End, InFlight, Peer, Waiter, missing};
 use super::message::Letter;
 use super::plan::Mode;
 use crate::frame::figures::Meter;
@@ -64,8 +64,8 @@ pub(super) fn live(mut end: End, job: &Job, control: &Control, parent: Peer, wai
         Err(NotPrepared::Lost(lost)) => return control.lost(&[lost]),
         Err(NotPrepared::Failed(why)) => return control.fail(&why),
     };
-    control.ready();
-    control.wait_to_begin();
+    control.become_(State::Ready);
+    control.wait_for(Order::Begin);
     let worked = match job.mode {
         Mode::PingPong => answer(&mut end, job, waiter),
         _ => send(&mut end, job, control),
@@ -78,7 +78,7 @@ pub(super) fn live(mut end: End, job: &Job, control: &Control, parent: Peer, wai
         // The parent ended the traffic, and knows the reason.
         Err(e) => control.fail(&e.to_string()),
     }
-    control.wait_to_end();
+    control.wait_for(Order::End);
 }
 
 /// Why the other process cannot begin.
@@ -108,10 +108,6 @@ fn prepare(end: &mut End, job: &Job, parent: Peer) -> Result<Guard, NotPrepared>
     end.outlet.as_mut().map_or(Ok(()), |outlet| met(outlet.meet(parent)))?;
     end.inlet.as_mut().map_or(Ok(()), |inlet| met(inlet.meet(parent)))?;
     Ok(guard)
-}
-
-fn missing(what: &'static str) -> linux::Error {
-    linux::Error::from_errno("open", linux::EBADMSG).on(what)
 }
 
 /// Sends all messages. Between two messages it writes the contents, reads the clock, and makes the call.

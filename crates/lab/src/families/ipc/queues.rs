@@ -5,9 +5,8 @@ use punctual_linux::ipc::queue::{self, Use};
 use punctual_linux::ipc::sysv::{self, Envelope};
 use punctual_record::Hint;
 
-use super::halt::Halt;
 use super::mechanism::{
-    Asked, InFlight, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Unavailable, lanes, refused, sysctl, whole,
+    Asked, Halt, InFlight, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Unavailable, lanes, refused, sysctl, whole,
 };
 use crate::keeper::What;
 
@@ -50,11 +49,11 @@ fn posix(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let usual = posix_queue_depth(asked.size, USUAL_DEPTH);
     let depth = asked.depth_or(usual);
     let for_what = if asked.polls() { Use::Polling } else { Use::Receiving };
-    let made = asked.keeper.make(What::PosixQueue, |name| queue::create(&name.name(), depth, asked.size));
-    let (outlet, name) = made.map_err(|e| refused_queue(&e, depth))?;
-    let inlet = queue::open(&name.name(), for_what).map_err(|e| refused_queue(&e, depth))?;
+    let made = asked.keeper.make(What::PosixQueue, |name| queue::create(&name.posix(), depth, asked.size));
+    let (outlet, leftover) = made.map_err(|e| refused_queue(&e, depth))?;
+    let inlet = queue::open(&leftover.name.posix(), for_what).map_err(|e| refused_queue(&e, depth))?;
     // Both ends are open: remove the name.
-    drop(name);
+    drop(leftover);
     let halt = asked.halt.clone();
     let inlet = PosixInlet { queue: inlet, halt: halt.clone() };
     Ok(Lane::new(PosixOutlet { queue: outlet, halt }, inlet))

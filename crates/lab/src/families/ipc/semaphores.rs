@@ -11,8 +11,7 @@ use punctual_linux::ipc::{fd, sysv};
 use punctual_linux::shared::{CacheLine, Shared};
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::halt::Halt;
-use super::mechanism::{Asked, Unavailable, no_file, refused};
+use super::mechanism::{Asked, Halt, Unavailable, no_file, refused};
 use crate::keeper::{Leftover, What};
 use punctual_record::Ask;
 

@@ -10,22 +10,14 @@ use punctual_linux::ipc::fd::{self, Buffers};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use super::halt::Halt;
 use super::mechanism::{
-    Asked, End, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Unavailable, lanes, no_file, open_files, refused,
-    sysctl, whole,
+    Asked, End, Halt, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Unavailable, lanes, no_file, open_files,
+    refused, sysctl, whole,
 };
 use crate::keeper::{Keeper, What};
 use punctual_record::Ask;
 
-/// All streams and sockets, in the order of `--list`.
-pub(super) fn all() -> Vec<Mechanism> {
-    let mut all = pipes();
-    all.extend(sockets());
-    all
-}
-
-fn pipes() -> Vec<Mechanism> {
+pub(super) fn pipes() -> Vec<Mechanism> {
     let pipe = Mechanism::usual(
         Kind::Stream,
         [
@@ -81,7 +73,7 @@ fn pair(asked: &Asked<'_>) -> Result<(OwnedFd, OwnedFd), Unavailable> {
 
 fn set_blocking(file: &OwnedFd, blocking: bool) -> linux::Result<()> {
     let flags = if blocking { OFlags::empty() } else { OFlags::NONBLOCK };
-    rustix::fs::fcntl_setfl(file, flags).map_err(|e| linux::Error::from_errno("fcntl(F_SETFL)", e.raw_os_error()))
+    rustix::fs::fcntl_setfl(file, flags).map_err(failed("fcntl(F_SETFL)"))
 }
 
 fn pipe(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
@@ -90,15 +82,14 @@ fn pipe(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
 }
 
 fn fifo(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
-    let failed = |call: &'static str| move |e: rustix::io::Errno| linux::Error::from_errno(call, e.raw_os_error());
     let no_fifo = |e: linux::Error| refused(&e, "a folder for temporary files that takes FIFOs (TMPDIR)");
     let made = asked.keeper.make(What::Path, |name| {
         let (path, mode) = (name.path(), Mode::RUSR | Mode::WUSR);
         rustix::fs::mkfifoat(CWD, &path, mode).map_err(|e| failed("mkfifo")(e).on(path.display().to_string()))
     });
-    let ((), name) = made.map_err(no_fifo)?;
+    let ((), leftover) = made.map_err(no_fifo)?;
     let open = |flags: OFlags| {
-        let opened = rustix::fs::open(name.path(), flags | OFlags::CLOEXEC, Mode::empty());
+        let opened = rustix::fs::open(leftover.name.path(), flags | OFlags::CLOEXEC, Mode::empty());
         opened.map_err(failed("open")).map_err(no_fifo)
     };
     // A non-blocking reader opens at once. A writer needs an open reader.
@@ -106,7 +97,7 @@ fn fifo(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let writer = open(OFlags::WRONLY)?;
     set_blocking(&reader, !asked.polls()).map_err(no_fifo)?;
     // Both ends are open: remove the path.
-    drop(name);
+    drop(leftover);
     Ok(stream(reader, writer, asked))
 }
 
@@ -193,7 +184,7 @@ impl Outlet for Splicer {
     }
 }
 
-fn sockets() -> Vec<Mechanism> {
+pub(super) fn sockets() -> Vec<Mechanism> {
     let kinds = [
         ("unix-stream", SocketType::STREAM, "a stream of bytes both ways", Limit::memory as fn() -> Limit),
         ("unix-dgram", SocketType::DGRAM, "whole messages, reliable and in order", unix_datagram_limit),

@@ -1,6 +1,5 @@
 //! One trip: opens both ends, starts the other process, passes messages, and removes everything.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use punctual::backoff::Limits;
@@ -12,20 +11,18 @@ use punctual_linux::own_signal::Interrupter;
 use punctual_record::remedy::of_refused;
 use punctual_record::{Hint, Recorder, Usage};
 
-use super::control::{Account, Control, Reason, SharedChild, Watched, Watcher, lock};
-use super::halt::{Halt, Then};
-use super::mechanism::{Asked, End, Inlet, Link, Mechanism, Outlet, Peer, Receive, Unavailable, Waiter};
-use super::message::Blocks;
-use super::message::{self, Letter};
-use super::message::{Arrival, Follow, Integrity};
+use super::control::{Account, Control, Order, Reason, State, Watched, Watcher};
+use super::mechanism::{
+    Asked, End, Halt, Inlet, Link, Mechanism, Outlet, Peer, Receive, Then, Unavailable, Waiter, missing,
+};
+use super::message::{self, Arrival, Blocks, Follow, Integrity, Letter};
 use super::peer::{self, Job};
 use super::plan::Mode;
-use crate::keeper::Keeper;
-
-use crate::frame::Failure;
 use crate::frame::breaks::NotKept;
 use crate::frame::error::no_thread_remedy;
 use crate::frame::figures::Meter;
+use crate::frame::{Failure, Shared};
+use crate::keeper::Keeper;
 
 /// After a failed call, the number and interval of checks that the other process lives. They take a tenth of
 /// a second in total.
@@ -82,10 +79,10 @@ impl Trip<'_> {
         let control = Control::new().map_err(|e| unavailable(&e))?;
         let child = self.start_peer(there, &control, &halt)?;
         let outcome = self.travel(&mut here, &child, &control, halt, rouse, (into, blocks));
-        control.end();
+        control.order(Order::End);
         match &outcome {
-            Ok(_) => drop(lock(&child).wait()),
-            Err(_) => drop(lock(&child).kill()),
+            Ok(_) => drop(child.open().wait()),
+            Err(_) => drop(child.open().kill()),
         }
         let mut lost = placed.lost();
         lost.extend(control.conditions_lost());
@@ -104,34 +101,34 @@ impl Trip<'_> {
         Failure::Lost(lost.iter().map(|lost| NotKept::new(self.label, lost)).collect())
     }
 
-    fn start_peer(&self, there: End, control: &Control, halt: &Halt) -> Result<SharedChild, Failure> {
+    fn start_peer(&self, there: End, control: &Control, halt: &Halt) -> Result<Shared<Child>, Failure> {
         let parent = Peer { process: std::process::id() as i32, thread: linux::sched::current_thread_id() };
         let waiter = Waiter::new(self.receive, self.limits, halt.clone());
         let (job, control) = (self.job.clone(), control.clone());
         let name = if job.mode == Mode::PingPong { "punctual-echo" } else { "punctual-send" };
         let child = Child::spawn(name, move || peer::live(there, &job, &control, parent, waiter));
         let no_child = |e: linux::Error| Unavailable::but(e.to_string(), no_thread_remedy()).into();
-        child.map(|c| Arc::new(Mutex::new(c))).map_err(no_child)
+        child.map(Shared::new).map_err(no_child)
     }
 
     fn travel(
         &self,
         here: &mut End,
-        child: &SharedChild,
+        child: &Shared<Child>,
         control: &Control,
         halt: Halt,
         rouse: Vec<Box<dyn Fn() + Send>>,
         (into, blocks): (&mut Recorder, Option<&mut Blocks>),
     ) -> Result<Passed, Failure> {
-        let pid = lock(child).id();
+        let pid = child.open().id();
         let theirs = Peer { process: pid, thread: pid };
         here.outlet.as_mut().map_or(Ok(()), |outlet| outlet.meet(theirs)).map_err(|e| unavailable(&e))?;
         here.inlet.as_mut().map_or(Ok(()), |inlet| inlet.meet(theirs)).map_err(|e| unavailable(&e))?;
-        let lives = || matches!(lock(child).ended(), Ok(None)) && !linux::stop::requested();
-        let ready = control.wait_until_ready(lives);
+        let lives = || matches!(child.open().ended(), Ok(None)) && !linux::stop::requested();
+        let ready = control.wait_until(State::Ready, lives);
         self.see_to(child, control, ready)?;
         let watched = Watched {
-            child: Arc::clone(child),
+            child: child.clone(),
             control: control.clone(),
             halt: halt.clone(),
             rouse,
@@ -142,7 +139,7 @@ impl Trip<'_> {
             .map_err(|e| Unavailable::but(format!("starting a thread: {e}"), no_thread_remedy()))?;
         let mut waiter = Waiter::new(self.receive, self.limits, halt.clone());
         let mut follow = Follow::default();
-        control.begin();
+        control.order(Order::Begin);
         let mut usage = Usage::default();
         let worked = match self.job.mode {
             Mode::PingPong => ping(here, &self.job, &mut waiter, &mut follow, &halt, (into, &mut usage)),
@@ -157,7 +154,7 @@ impl Trip<'_> {
 
     /// Checks that the trip can continue: no stop request, lost condition or failure. `reached`: the child is where it
     /// should be.
-    fn see_to(&self, child: &SharedChild, control: &Control, reached: bool) -> Result<(), Failure> {
+    fn see_to(&self, child: &Shared<Child>, control: &Control, reached: bool) -> Result<(), Failure> {
         if linux::stop::requested() {
             return Err(Failure::Stopped);
         }
@@ -171,7 +168,7 @@ impl Trip<'_> {
         if reached {
             return Ok(());
         }
-        let ended = lock(child).ended().ok().flatten();
+        let ended = child.open().ended().ok().flatten();
         let how = ended.map_or("is gone".to_owned(), |e| e.to_string());
         let Job { size, mode, .. } = self.job;
         Err(Failure::PeerEnded { subject: format!("{}, {size} bytes, {mode}", self.mechanism.name), how })
@@ -182,15 +179,15 @@ impl Trip<'_> {
         worked: linux::Result<Usage>,
         reason: Option<Reason>,
         (follow, so_far): (&Follow, Usage),
-        child: &SharedChild,
+        child: &Shared<Child>,
         control: &Control,
     ) -> Result<Passed, Failure> {
         let total = self.job.warmup + self.job.messages;
         let passed = |usage| Passed { usage, account: control.account(), integrity: follow.finish(total) };
         match (worked, reason) {
             (Ok(usage), _) => {
-                let lives = || matches!(lock(child).ended(), Ok(None));
-                let reached = control.wait_until_done(lives);
+                let lives = || matches!(child.open().ended(), Ok(None));
+                let reached = control.wait_until(State::Done, lives);
                 self.see_to(child, control, reached)?;
                 Ok(passed(usage))
             }
@@ -198,7 +195,7 @@ impl Trip<'_> {
             (Err(_), Some(Reason::Missing)) => Ok(passed(so_far)),
             (Err(e), _) => {
                 // A closed end, or a lock with a dead holder, shows before the process is reaped: give it a moment.
-                let lives = || matches!(lock(child).ended(), Ok(None)) && control.failure().is_none();
+                let lives = || matches!(child.open().ended(), Ok(None)) && control.failure().is_none();
                 for _ in 0..LOOKS {
                     if !lives() {
                         break;
@@ -221,21 +218,17 @@ fn unavailable(error: &linux::Error) -> Failure {
     Unavailable::because(error.to_string()).into()
 }
 
-fn missing(what: &'static str) -> linux::Error {
-    linux::Error::from_errno("open", linux::EBADMSG).on(what)
-}
-
 /// If messages may be lost, the other process may have missed some that it has to answer. It gets more until it has
 /// answered all.
-fn see_off(here: &mut End, size: usize, child: &SharedChild, control: &Control) {
+fn see_off(here: &mut End, size: usize, child: &Shared<Child>, control: &Control) {
     let Some(outlet) = here.outlet.as_mut() else { return };
     let mut letter = Letter::new(size, false);
     letter.write(u64::MAX);
     let message = letter.stamp(0);
-    control.wait_until_done(|| {
+    control.wait_until(State::Done, || {
         // A message that cannot be sent counts as lost.
         let _ = outlet.send(message);
-        matches!(lock(child).ended(), Ok(None)) && !linux::stop::requested()
+        matches!(child.open().ended(), Ok(None)) && !linux::stop::requested()
     });
 }
 

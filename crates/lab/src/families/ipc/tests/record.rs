@@ -10,7 +10,7 @@ use crate::frame::figures::Sum;
 use crate::frame::tests::made_up_report;
 use crate::frame::{Amount, Request as Frame};
 
-use super::super::bench::Extra;
+use super::super::Extra;
 use super::super::mechanism_named;
 use super::super::plan::{Plan, Request};
 use super::*;
