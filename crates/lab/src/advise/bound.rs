@@ -10,7 +10,7 @@ use std::path::Path;
 
 use punctual_record::TrialRefused;
 
-use super::reasons::refused;
+use super::remedy::refused;
 
 /// Shown to root where debugfs is mounted.
 const FAIR_SERVER: &str = "sys/kernel/debug/sched/fair_server";

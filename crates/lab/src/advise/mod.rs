@@ -10,10 +10,7 @@
 
 mod blocks;
 mod bound;
-mod goal;
 mod guardian;
-mod idle;
-mod reasons;
 mod remedy;
 mod saved;
 mod thread;

@@ -1,10 +1,13 @@
-//! The remedies that are tried, one item each.
+//! The remedies that are tried, one item each; whether a thread gets the value of one; and why threads did not: the most frequent reason
+//! stands for them.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use punctual::conditions::Value;
-use punctual::{CpuSet, Policy};
-use punctual_record::{Code, Trial};
+use punctual::conditions::{ThreadState, Value};
+use punctual::{CpuSet, Policy, Refused};
+use punctual_record::remedy::of_refused;
+use punctual_record::{Code, Trial, TrialRefused};
 
 /// The real-time priority of a trial.
 pub(super) const PRIORITY: u8 = 40;
@@ -53,9 +56,66 @@ impl Remedy {
     }
 }
 
+/// A thread that uses more of a CPU would keep others from it under a real-time policy.
+const BUSY: f64 = 0.5;
+
+/// `Err`: the thread has the value already, or must not get it. `share` is the part of a CPU that it uses, where that is known.
+pub(super) fn admits(now: &ThreadState, value: &Value, share: Option<f64>) -> Result<(), &'static str> {
+    match (value, now.value()) {
+        (Value::TimerSlack(_), Some(Value::TimerSlack(Duration::ZERO))) => {
+            Err("threads under a real-time policy have no slack")
+        }
+        (Value::TimerSlack(_), Some(now)) if now == *value => Err("the slack is 1 ns already"),
+        (Value::Slice(_), None) => Err("threads under a real-time policy have no time slice"),
+        (Value::Slice(_), Some(now)) if now == *value => Err("the time slice is 100 us already"),
+        (Value::Policy(_), Some(Value::Policy(now))) if !now.is_real_time() => match share {
+            Some(share) if share <= BUSY => Ok(()),
+            Some(_) => Err("threads that use over 50 % of a CPU would keep all others from it"),
+            None => Err("the CPU share of a new thread is not known yet"),
+        },
+        (Value::Policy(_), _) => Err("threads that have a real-time policy keep it"),
+        (Value::Cpu(_), Some(Value::Cpu(now))) if now.len() < 2 => Err("the thread is bound to one CPU already"),
+        (Value::Cpu(cpus), Some(Value::Cpu(now))) if !cpus.without(&now).is_empty() => {
+            Err("the thread may not run on that CPU")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A remedy that is not tried, and what would allow it.
+pub(super) fn refused(why: impl Into<String>, remedy: Option<&str>) -> TrialRefused {
+    TrialRefused { why: why.into(), remedy: remedy.map(str::to_owned) }
+}
+
+/// What the kernel refused, and what would allow it.
+pub(super) fn refused_by_kernel(refused: &Refused) -> TrialRefused {
+    TrialRefused { why: refused.why.clone(), remedy: Some(of_refused(refused).to_string()) }
+}
+
+/// Reasons of the threads of one program.
+#[derive(Debug, Default)]
+pub(super) struct Reasons(BTreeMap<(String, Option<String>), u64>);
+
+impl Reasons {
+    pub(super) fn add(&mut self, TrialRefused { why, remedy }: TrialRefused) {
+        *self.0.entry((why, remedy)).or_default() += 1;
+    }
+
+    /// In words, where `set` threads got it. `None`: there is no reason.
+    pub(super) fn refused(&self, set: u64) -> Option<TrialRefused> {
+        let ((why, remedy), count) = self.0.iter().max_by_key(|(_, count)| **count)?;
+        let why = match set {
+            0 => why.clone(),
+            _ => format!("not on {count} of {} threads: {why}", set + self.0.values().sum::<u64>()),
+        };
+        Some(TrialRefused { why, remedy: remedy.clone() })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use punctual::conditions::Condition;
+    use punctual::{Applied, Conditions};
 
     use super::*;
 
@@ -70,5 +130,63 @@ mod tests {
         assert_eq!((cpu.remedy.as_str(), cpu.value.as_str()), ("CPU 3", "3"));
         assert!(cpu.code.c.unwrap().contains("CPU_SET(3, &cpus)"));
         assert_eq!(cpu.code.shell.as_deref(), Some("taskset -cp 3 TID\npunctual run --cpu 3 -- PROGRAM"));
+    }
+
+    /// Checks the value on a thread of its own, before and after it is applied.
+    fn checked(value: Value, share: Option<f64>) -> [Result<(), &'static str>; 2] {
+        let tried = move || {
+            let state = || ThreadState::read(value.condition(), 0).unwrap();
+            let before = admits(&state(), &value, share);
+            let Applied { guard: _guard, refused } = Conditions::new().with(value.clone()).allow_irreversible().apply();
+            if let Some(refused) = refused.first() {
+                punctual_testing::skip(&refused.to_string());
+            }
+            [before, if refused.is_empty() { admits(&state(), &value, share) } else { Err("refused") }]
+        };
+        std::thread::spawn(tried).join().unwrap()
+    }
+
+    #[test]
+    fn what_a_thread_has_already_it_does_not_get() {
+        let _alone = punctual_testing::alone_on_this_machine();
+        let cpus = Conditions::inspect().get_cpus().unwrap();
+        for value in [
+            Value::TimerSlack(Duration::from_nanos(1)),
+            Value::Slice(Duration::from_micros(100)),
+            Value::Policy(Policy::Fifo(1)),
+            Value::Cpu(CpuSet::from_iter(cpus.iter().take(1))),
+        ] {
+            if value.condition() == Condition::CPU && cpus.len() < 2 {
+                punctual_testing::lacks(punctual_testing::Lack::Cpus(2));
+                continue;
+            }
+            let [before, after] = checked(value.clone(), Some(0.1));
+            assert!(before.is_ok() && after.is_err(), "{value}: {before:?}, {after:?}");
+        }
+    }
+
+    #[test]
+    fn a_busy_thread_and_one_of_unknown_share_get_no_real_time_policy() {
+        let now = ThreadState::read(Condition::POLICY, 0).unwrap();
+        let with = |share| admits(&now, &Value::Policy(Policy::Fifo(40)), share);
+        assert_eq!(with(Some(0.5)), Ok(()));
+        assert!(with(Some(0.51)).is_err_and(|why| why.contains("50 %")));
+        assert!(with(None).is_err());
+    }
+
+    #[test]
+    fn a_cpu_on_which_it_may_not_run_is_none_for_it() {
+        let now = ThreadState::read(Condition::CPU, 0).unwrap();
+        assert!(admits(&now, &Value::Cpu(CpuSet::from_iter([8000])), None).is_err());
+    }
+
+    #[test]
+    fn the_most_frequent_one_stands_for_all() {
+        let mut reasons = Reasons::default();
+        assert_eq!(reasons.refused(0), None);
+        reasons.add(refused("rare", Some("none")));
+        (0..2).for_each(|_| reasons.add(refused("frequent", None)));
+        assert_eq!(reasons.refused(0).unwrap().why, "frequent");
+        assert_eq!(reasons.refused(4).unwrap().why, "not on 2 of 7 threads: frequent");
     }
 }

@@ -10,14 +10,12 @@ use punctual_record::{Notice, Trial, TrialPair, TrialRefused};
 use punctual_trace::Batch;
 
 use super::blocks::Blocks;
+use super::bound;
 use super::guardian::Guardian;
-use super::idle::{has_idle_states, idle_times};
-use super::reasons::{Reasons, refused, refused_by_kernel};
-use super::remedy::{REMEDIES, Remedy};
+use super::remedy::{REMEDIES, Reasons, Remedy, admits, refused, refused_by_kernel};
 use super::saved::{Left, Saved};
 use super::thread::{Family, Thread};
-use super::usage::Usage;
-use super::{bound, goal};
+use super::usage::{Usage, has_idle_states, idle_times};
 use crate::program::Watcher;
 use punctual_record::statistics::Random;
 
@@ -285,7 +283,7 @@ impl Advisor {
     fn set(&self, value: &Value, thread: &Thread) -> Result<(), TrialRefused> {
         let state = || ThreadState::read(value.condition(), thread.tid).map_err(|refused| refused_by_kernel(&refused));
         let now = state()?;
-        if let Err(why) = goal::check(&now, value, self.shares.get(&thread.tid).copied()) {
+        if let Err(why) = admits(&now, value, self.shares.get(&thread.tid).copied()) {
             self.saved.keep(thread);
             return Err(refused(why, None));
         }
