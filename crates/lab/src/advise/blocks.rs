@@ -5,7 +5,7 @@
 use punctual_record::{Spread, TrialBlock};
 use punctual_trace::WakeUp;
 
-use super::usage::Spent;
+use super::thread::Spent;
 
 /// Fewer values do not support a 99th percentile.
 const FOR_P99: usize = 100;

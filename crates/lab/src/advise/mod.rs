@@ -15,6 +15,5 @@ mod remedy;
 mod saved;
 mod thread;
 mod trials;
-mod usage;
 
 pub use trials::{Advisor, Reach, Tried, remedies};

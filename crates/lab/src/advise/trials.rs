@@ -14,8 +14,7 @@ use super::bound;
 use super::guardian::Guardian;
 use super::remedy::{REMEDIES, Reasons, Remedy, admits, refused, refused_by_kernel};
 use super::saved::{Left, Saved};
-use super::thread::{Family, Thread};
-use super::usage::{Usage, has_idle_states, idle_times};
+use super::thread::{Family, Thread, Usage, has_idle_states, idle_times};
 use crate::program::Watcher;
 use punctual_record::statistics::Random;
 
