@@ -172,7 +172,7 @@ const FLAGS: &str = "--full. Page with charts: --html FILE.";
 fn printed(args: &CompareArgs, compared: &Compared, document: &Document, hidden: bool) -> anyhow::Result<()> {
     let form: &dyn Exporter<Compared> = match args.format {
         Form::Text => {
-            let look = Look { full: args.full, quiet: false, color: args.color };
+            let look = Look { full: args.full, quiet: false, measured_now: false, color: args.color };
             let more = if hidden { document.notices().count().saturating_sub(1) } else { 0 };
             let around = Around { file: None, flags: FLAGS, more, beside: 0 };
             return terminal::print(&screen::laid_out(document, look, &around, look.style()));

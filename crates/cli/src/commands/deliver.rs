@@ -41,7 +41,7 @@ pub(super) fn deliver(run: &Run, wanted: &OutputArgs, outputs: Outputs) -> bool 
     let document = Document::from_run(run);
     let mut beside = kept.note.map_or_else(String::new, |note| format!("punctual: {note}\n"));
     // A file of all tables has no first screen beside it.
-    let look = Look { full: wanted.full || !tables, quiet: wanted.quiet, color: wanted.color };
+    let look = Look { full: wanted.full || !tables, quiet: wanted.quiet, measured_now: true, color: wanted.color };
     let (shown, more) = screen::notices(run, &document, look);
     beside.push_str(&shown);
     if let Some(page) = page {

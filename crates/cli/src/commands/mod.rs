@@ -90,7 +90,7 @@ pub(crate) enum Command {
     /// A thread on each CPU wakes up every millisecond, under SCHED_FIFO 95 if that may be had and in locked memory. The table has the
     /// lateness and the missed wake-ups of each CPU. It changes no idle states: --dma-latency 0us does, as cyclictest does unasked.
     ///
-    /// A line with an option of cyclictest alone (-p80, -S, -q) does what cyclictest does, and prints the same. So does every
+    /// A line with an option of cyclictest alone (-p80, -S, -l) does what cyclictest does, and prints the same. So does every
     /// line of a link named cyclictest to this program: see cyclictest --help.
     Cyclic(CommandArgs<CyclicArgs>),
     /// Measure how long a message takes between two processes

@@ -111,7 +111,7 @@ impl ReportArgs {
         readable(run)?;
         let document = Document::from_run(run);
         let full = self.full || self.form.0.is_some() || !takes_stdout;
-        let look = Look { full, quiet: self.quiet, color: self.color };
+        let look = Look { full, quiet: self.quiet, measured_now: false, color: self.color };
         let (notices, more) = screen::notices(run, &document, look);
         let around = Around { file: None, flags: FLAGS, more, beside: notices.lines().count() };
         let style = if takes_stdout { look.style() } else { terminal::style_for_file(self.color) };

@@ -28,6 +28,8 @@ pub(super) struct Look {
     pub(super) full: bool,
     /// Without notices.
     pub(super) quiet: bool,
+    /// Without what was said before the run began, which was just now.
+    pub(super) measured_now: bool,
     pub(super) color: Color,
 }
 
@@ -60,7 +62,8 @@ pub(super) fn notices(run: &Run, document: &Document, look: Look) -> (String, us
         false => Level::Note,
     };
     let flags = Flags::taken_by(&run.subcommand);
-    let all: Vec<&Phrase> = document.notices().filter(|phrase| !(first_screen && phrase.on_screen)).collect();
+    let is_said = |phrase: &Phrase| (first_screen && phrase.on_screen) || (look.measured_now && phrase.at_once);
+    let all: Vec<&Phrase> = document.notices().filter(|phrase| !is_said(phrase)).collect();
     let most = if first_screen { MOST_NOTICES } else { usize::MAX };
     let shown: Vec<&Phrase> = all.iter().copied().filter(|phrase| phrase.level >= least).take(most).collect();
     let more = if first_screen && !run.is_checkup() { all.len() - shown.len() } else { 0 };

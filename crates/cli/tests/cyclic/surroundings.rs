@@ -12,8 +12,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::support::{Left, ours, run};
 
 fn native(arguments: &[&str]) -> Command {
+    cyclic(&[&["--policy", "other", "--json", "-"], arguments].concat())
+}
+
+fn cyclic(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
-    command.args(["cyclic", "--policy", "other", "--no-causes", "--no-keep", "--json", "-"]).args(arguments);
+    command.args(["cyclic", "--no-causes", "--no-keep"]).args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).env("LC_ALL", "C.UTF-8");
     // Tests run at the same time, and do not wait for each other.
     command.env("PUNCTUAL_LOCK_NAMESPACE", "").env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
@@ -114,6 +118,30 @@ fn a_thread_that_others_move_is_said() {
     set_affinity(thread, &all).unwrap();
     let left = Left::from(child.wait_with_output().unwrap());
     assert!(left.stderr.contains(&format!("# cpu was set to {last}, and was found to be ")), "{}", left.stderr);
+}
+
+/// Where nothing can end the run, that is said once, before it begins. The lost CPU then has the place of the screen's only warning.
+#[test]
+fn a_lost_cpu_comes_before_what_was_said_at_once() {
+    let all = affinity(0).unwrap();
+    let [first, .., other] = all[..] else { return lacks(Lack::Cpus(2)) };
+    if !needs_root("a real-time policy") {
+        return;
+    }
+    for form in [&["--full"][..], &[]] {
+        let (_, left) = on_one_cpu(move || {
+            let arguments = [&["--policy", "fifo:10", "--duration", "1500ms"], form].concat();
+            let child = cyclic(&arguments).spawn().unwrap();
+            let thread = threads(&child)[0];
+            eventually("its CPU", || (affinity(thread).ok()? == [first]).then_some(()));
+            set_affinity(thread, &[other]).unwrap();
+            Left::from(child.wait_with_output().unwrap())
+        });
+        let said = left.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(said.matches("be able to end this run").count(), 1, "{}", left.stderr);
+        let lost = format!("cpu was set to {first} and accepted, but was found to be {other}");
+        assert!(said.contains(&lost), "{}", left.stderr);
+    }
 }
 
 #[test]

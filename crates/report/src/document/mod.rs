@@ -225,12 +225,14 @@ pub struct Phrase {
     pub remedy: Option<Hint>,
     /// Whether the first screen says it: who else was busy, what could not be tried.
     pub on_screen: bool,
+    /// Whether it was said before the run began: who measures has read it.
+    pub at_once: bool,
 }
 
 impl Phrase {
     /// A phrase without a remedy.
     pub(crate) fn new(level: Level, text: String) -> Self {
-        Self { level, text, remedy: None, on_screen: false }
+        Self { level, text, remedy: None, on_screen: false, at_once: false }
     }
 
     /// Adds a remedy; an empty one is ignored.

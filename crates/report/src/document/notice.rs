@@ -14,7 +14,8 @@ pub fn phrase(notice: &Notice) -> Phrase {
         notice,
         Notice::BusyMachine { .. } | Notice::Steal { .. } | Notice::Unsteady { .. } | Notice::ConditionsSkipped { .. }
     );
-    Phrase { on_screen, ..in_words(notice) }
+    let at_once = matches!(notice, Notice::Unsupervised { .. });
+    Phrase { on_screen, at_once, ..in_words(notice) }
 }
 
 fn in_words(notice: &Notice) -> Phrase {
@@ -80,7 +81,7 @@ fn ended(notice: &Notice) -> Phrase {
                 .into(),
         ),
         Notice::Unsupervised { why, remedy } => {
-            Phrase::new(Level::Warning, format!("Nothing may be able to end this run in time: {why}.")).remedy(remedy)
+            Phrase::new(Level::Note, format!("Nothing may be able to end this run in time: {why}.")).remedy(remedy)
         }
         Notice::PeerEnded { subject, how, after_ns } => {
             let after = units::duration(*after_ns);

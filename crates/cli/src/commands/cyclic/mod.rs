@@ -2,7 +2,7 @@
 //! it measures every CPU and keeps a run.
 //!
 //! Under the name `cyclictest`, and after `punctual cyclictest`, every line has the form of cyclictest. After `punctual cyclic`, a line
-//! has it as soon as one option is cyclictest's alone: a letter (`-p`), a long name that the native form does not have (`--smp`,
+//! has it as soon as one option is cyclictest's alone: a letter other than `-q` (`-p`), a long name that the native form does not have (`--smp`,
 //! `--thr=2`), or a value that the native form does not take (`--duration=60`, `--policy=fifo`).
 
 mod causes;
@@ -30,6 +30,8 @@ pub(crate) use native::CyclicArgs;
 
 /// The name of a link to this program that always has the form of cyclictest.
 const LINK: &str = "cyclictest";
+/// Both forms have it, so it decides nothing.
+const QUIET: &str = "-q";
 
 /// Does what a command line of cyclictest asks for. `None`: the line has the native form, or another command.
 pub(crate) fn as_cyclictest(words: impl IntoIterator<Item = OsString>) -> Option<anyhow::Result<Exit>> {
@@ -59,7 +61,7 @@ fn is_cyclictest(arguments: &[String]) -> bool {
     let mut words = arguments.iter().take_while(|word| *word != "--").peekable();
     while let Some(word) = words.next() {
         let Some(long) = word.strip_prefix("--") else {
-            if word.len() > 1 && word.starts_with('-') {
+            if word.len() > 1 && word.starts_with('-') && word != QUIET {
                 return true;
             }
             continue;
@@ -88,7 +90,8 @@ mod tests {
         let form = |line: &str| is_cyclictest(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
         for line in [
             "-p80",
-            "--every 1ms -q",
+            "-q -l 100",
+            "-qS",
             "--smp",
             "--thr=2",
             "--duration=60",
@@ -108,6 +111,8 @@ mod tests {
             "--policy fifo:80",
             "--json -",
             "--quiet",
+            "-q",
+            "--every 1ms -q",
             "-h",
             "--help",
             "--nonsense",
