@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
 use crate::tools;
 
@@ -26,37 +26,23 @@ pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let made = folder.path().join("budget.bpf.o");
     compile(&source, &made)?;
-    let new = std::fs::read(&made)?;
-    if !check {
-        return std::fs::write(&object, new).with_context(|| format!("writing {}", object.display()));
-    }
-    if std::fs::read(&object).with_context(|| format!("reading {}", object.display()))? != new {
-        bail!("{} is out of date: run `cargo xtask bpf`", object.display());
-    }
-    Ok(())
+    tools::write_or_compare(&object, &std::fs::read(&made)?, check, "bpf")
 }
 
 fn compile(source: &Path, object: &Path) -> anyhow::Result<()> {
     let name = source.file_name().context("a source has a name")?;
     // In its folder, so that no path of this machine is in the object.
     let folder = source.parent().context("a source has a folder")?;
-    let done = |command: &mut Command| -> anyhow::Result<()> {
-        let status =
-            command.current_dir(folder).status().with_context(|| format!("starting {:?}", command.get_program()))?;
-        if !status.success() {
-            bail!("{:?} ended with {status}", command.get_program());
-        }
-        Ok(())
-    };
-    done(
-        Command::new(CLANG)
-            .args(FLAGS)
-            .args(ALLOWED)
-            .args(["-fdebug-compilation-dir=.", "-c"])
-            .arg(name)
-            .arg("-o")
-            .arg(object),
-    )?;
+    let mut compiler = Command::new(CLANG);
+    compiler
+        .args(FLAGS)
+        .args(ALLOWED)
+        .args(["-fdebug-compilation-dir=.", "-c"])
+        .arg(name)
+        .arg("-o")
+        .arg(object)
+        .current_dir(folder);
+    tools::output(&mut compiler)?;
     // What remains beside the code is BTF, by which the loader finds the fields of this kernel.
-    done(Command::new(STRIP).arg("-g").arg(object))
+    tools::output(Command::new(STRIP).arg("-g").arg(object)).map(drop)
 }

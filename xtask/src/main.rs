@@ -65,7 +65,7 @@ enum Chore {
     /// Check the release binary: size, start-up time, check-up time
     Budget,
     /// Show the error rates of `punctual compare`, `ramp` and the check-up on an unchanged machine
-    Aa(aa::AaArgs),
+    Aa(Box<aa::AaArgs>),
     /// Score `punctual why` on programs with one known ailment each: culprits/culprits.py
     Culprits(culprits::CulpritsArgs),
     /// Run programs that read cyclictest on what `punctual` prints: peers/consumers.py; as root, some seconds

@@ -41,31 +41,20 @@ pub(crate) fn man(check: bool) -> anyhow::Result<()> {
         println!("{} pages agree with --help", pages.len());
         return Ok(());
     }
-    let folder = tools::target().join("man");
-    std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    for page in &pages {
-        let path = folder.join(&page.name);
-        std::fs::write(&path, &page.text).with_context(|| format!("writing {}", path.display()))?;
-        println!("{}", path.display());
-    }
-    Ok(())
+    write("man", pages.into_iter().map(|page| (page.name, page.text)))
 }
 
 /// Writes the completions, or checks them.
 pub(crate) fn completions(check: bool) -> anyhow::Result<()> {
-    let folder = tools::target().join("completions");
-    if !check {
-        std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    }
     for shell in SHELLS {
-        let text = completion(shell)?;
-        knows_every_flag(shell, &text)?;
-        if !check {
-            write_completion(&folder, shell, &text)?;
-        }
+        knows_every_flag(shell, &completion(shell)?)?;
     }
     if check {
         println!("the completions have every flag");
+        return Ok(());
+    }
+    for shell in SHELLS {
+        write("completions", [(file_name(shell), completion(shell)?)])?;
     }
     Ok(())
 }
@@ -95,10 +84,14 @@ fn file_name(shell: Shell) -> &'static str {
     }
 }
 
-fn write_completion(folder: &Path, shell: Shell, text: &str) -> anyhow::Result<()> {
-    let path = folder.join(file_name(shell));
-    std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
-    println!("{}", path.display());
+/// Writes files into a folder of the target, and prints their names.
+fn write(folder: &str, files: impl IntoIterator<Item = (impl AsRef<Path>, String)>) -> anyhow::Result<()> {
+    let folder = tools::made(tools::target().join(folder))?;
+    for (name, text) in files {
+        let path = folder.join(name);
+        std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+        println!("{}", path.display());
+    }
     Ok(())
 }
 

@@ -83,16 +83,14 @@ impl Checkup {
 
 /// Measures the missing check-ups and prints what became of their advice.
 pub(crate) fn run(args: &CheckupArgs) -> anyhow::Result<()> {
-    let folder = args.measuring.folder("checkup")?;
+    let folder = args.measuring.folder("xtask-aa-checkup")?;
     let of_round = |number: usize| {
         let folder = &folder;
         args.loads.iter().map(move |load| (*load, folder.join(format!("{}-{number:02}.json", load.name()))))
     };
     let all: Vec<(Load, PathBuf)> = (1..=args.runs).flat_map(of_round).collect();
-    let files: Vec<PathBuf> = all.iter().map(|(_, path)| path.clone()).collect();
     let words: &[&str] = if args.quick { &["checkup", "--quick"] } else { &["checkup"] };
-    let load_of = |path: &Path| all.iter().find(|(_, file)| file == path).map_or(Load::Quiet, |(load, _)| *load);
-    if !args.measuring.missing(&files, |binary, path| measure(binary, words, (load_of(path), path)))? {
+    if !args.measuring.missing(&all, |binary, load, path| measure(binary, words, (*load, path)))? {
         println!("some check-ups are missing: call again");
         return Ok(());
     }

@@ -6,18 +6,18 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use punctual_record::statistics::median;
 
 use super::inject::{Injection, into_run};
 use super::load::Load;
-use super::measured;
-use crate::tools;
+use super::measured::{self, Measuring};
 
 /// Options of `aa gate`.
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("at_most", |most| most.default_value("7200")))]
 pub(crate) struct GateArgs {
     /// Gates of each cell and load
     #[arg(long, default_value_t = 40)]
@@ -34,18 +34,11 @@ pub(crate) struct GateArgs {
     /// The longest time of a gate
     #[arg(long, default_value = "60s")]
     gate_at_most: String,
-    /// Stop measuring after N seconds; the next call continues
-    #[arg(long, default_value_t = 7200)]
-    at_most: u64,
-    /// Folder of the results; existing ones are not measured again
-    #[arg(long)]
-    folder: Option<PathBuf>,
     /// Measure nothing: print the table of the results that the folder has
     #[arg(long)]
     table: bool,
-    /// Measure with this program instead of a release build
-    #[arg(long)]
-    binary: Option<PathBuf>,
+    #[command(flatten)]
+    measuring: Measuring,
 }
 
 /// What is different from the baseline.
@@ -92,33 +85,23 @@ impl Ended {
 
 /// Measures the missing gates, round by round of all cells, and prints the table of those that exist.
 pub(crate) fn run(args: &GateArgs) -> anyhow::Result<()> {
-    let folder = args.folder.clone().unwrap_or_else(|| tools::target().join("xtask-aa-gate"));
-    std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    if !args.table {
-        measure(args, &folder)?;
+    let folder = args.measuring.folder("xtask-aa-gate")?;
+    let mut files: Vec<((Load, Cell), PathBuf)> = Vec::new();
+    for number in 1..=args.runs {
+        for load in &args.loads {
+            let of_cell = |(place, cell): (usize, &Cell)| ((*load, *cell), folder.join(file(*load, place, number)));
+            files.extend(CELLS.iter().enumerate().map(of_cell));
+        }
+    }
+    let measure = |binary: &Path, cell: &(Load, Cell), into: &Path| {
+        let ended = gate(args, binary, *cell, into)?;
+        let text = format!("{} {:.1}\n", ended.status, ended.seconds);
+        std::fs::write(into, text).with_context(|| into.display().to_string())
+    };
+    if !args.table && !args.measuring.missing(&files, measure)? {
+        println!("some gates are missing: call again");
     }
     table(args, &folder)
-}
-
-/// Measures the gates that the folder lacks, as long as there is time.
-fn measure(args: &GateArgs, folder: &Path) -> anyhow::Result<()> {
-    let binary = args.binary.clone().map_or_else(tools::punctual, Ok)?;
-    let begin = Instant::now();
-    let cells = || args.loads.iter().flat_map(|load| CELLS.iter().enumerate().map(move |cell| (*load, cell)));
-    for (number, (load, (place, cell))) in (1..=args.runs).flat_map(|number| cells().map(move |cell| (number, cell))) {
-        let into = folder.join(file(load, place, number));
-        if into.exists() {
-            continue;
-        }
-        if begin.elapsed() > Duration::from_secs(args.at_most) {
-            println!("some gates are missing: call again");
-            return Ok(());
-        }
-        let ended = gate(args, &binary, (load, *cell), &into)?;
-        std::fs::write(&into, format!("{} {:.1}\n", ended.status, ended.seconds))
-            .with_context(|| into.display().to_string())?;
-    }
-    Ok(())
 }
 
 fn file(load: Load, cell: usize, number: usize) -> String {

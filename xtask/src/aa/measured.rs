@@ -25,30 +25,28 @@ pub(crate) struct Measuring {
 }
 
 impl Measuring {
-    /// The folder; `name`: that of the default one.
-    pub(super) fn folder(&self, name: &str) -> anyhow::Result<PathBuf> {
-        let folder = self.folder.clone().unwrap_or_else(|| tools::target().join(format!("xtask-aa-{name}")));
-        std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-        Ok(folder)
+    /// The folder; `usual`: the name of the default one.
+    pub(super) fn folder(&self, usual: &str) -> anyhow::Result<PathBuf> {
+        tools::made(self.folder.clone().unwrap_or_else(|| tools::target().join(usual)))
     }
 
-    /// Measures the files that are missing. False: some are still missing.
-    pub(super) fn missing(
+    /// Measures the files that are missing, each with what it is of. False: some are still missing.
+    pub(super) fn missing<T>(
         &self,
-        files: &[PathBuf],
-        measure: impl Fn(&Path, &Path) -> anyhow::Result<()>,
+        files: &[(T, PathBuf)],
+        measure: impl Fn(&Path, &T, &Path) -> anyhow::Result<()>,
     ) -> anyhow::Result<bool> {
-        let missing: Vec<&PathBuf> = files.iter().filter(|path| !path.exists()).collect();
+        let missing: Vec<&(T, PathBuf)> = files.iter().filter(|(_, path)| !path.exists()).collect();
         if missing.is_empty() {
             return Ok(true);
         }
         let binary = self.binary.clone().map_or_else(tools::punctual, Ok)?;
         let begin = Instant::now();
-        for path in missing {
+        for (what, path) in missing {
             if begin.elapsed() > Duration::from_secs(self.at_most) {
                 return Ok(false);
             }
-            measure(&binary, path)?;
+            measure(&binary, what, path)?;
         }
         Ok(true)
     }

@@ -12,19 +12,15 @@ mod measured;
 mod ramp;
 mod table;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
+use measured::Measuring;
 use punctual_record::Run;
-
-use crate::tools;
 
 /// Options of `aa`.
 #[derive(Debug, clap::Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, mut_arg("at_most", |most| most.default_value("450")))]
 pub(crate) struct AaArgs {
     /// Of what instead of `punctual compare`
     #[command(subcommand)]
@@ -41,15 +37,11 @@ pub(crate) struct AaArgs {
         default_value = "wait nanosleep clock_nanosleep_abs ppoll futex timerfd spin_clock --for 100us --duration 500ms --rounds 10"
     )]
     command: String,
-    /// Stop measuring after N seconds; the next call continues
-    #[arg(long, default_value_t = 450)]
-    at_most: u64,
-    /// Folder of the runs
-    #[arg(long)]
-    folder: Option<PathBuf>,
     /// Compare the existing runs; measure nothing
     #[arg(long)]
     measure_nothing: bool,
+    #[command(flatten)]
+    measuring: Measuring,
 }
 
 /// What else is measured without a change.
@@ -71,53 +63,19 @@ pub(crate) fn run(args: &AaArgs) -> anyhow::Result<()> {
         Some(Of::Gate(args)) => return gate::run(args),
         None => {}
     }
-    let folder = args.folder.clone().unwrap_or_else(|| tools::target().join("xtask-aa"));
-    std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+    let folder = args.measuring.folder("xtask-aa")?;
     let most = args.each.iter().copied().max().unwrap_or(1);
-    let wanted = 2 * args.pairs * most;
-    if !args.measure_nothing && !measure(args, &folder, wanted)? {
+    let file = |number: usize| ((), folder.join(format!("r{number:03}.json")));
+    let files: Vec<((), PathBuf)> = (1..=2 * args.pairs * most).map(file).collect();
+    let words: Vec<&str> = args.command.split_whitespace().collect();
+    let measure = |binary: &Path, (): &(), path: &Path| measured::save(binary, &words, path);
+    if !args.measure_nothing && !args.measuring.missing(&files, measure)? {
         println!("some runs are missing: call again");
         return Ok(());
     }
-    let runs = read(&folder, wanted)?;
+    let there = files.iter().filter(|(_, path)| path.exists());
+    let runs: Vec<Run> = there.map(|(_, path)| measured::read(path)).collect::<anyhow::Result<_>>()?;
     ensure!(runs.len() >= 2, "{} has fewer than two runs", folder.display());
     print!("{}", table::all(&runs, &args.each)?);
     Ok(())
-}
-
-fn file(folder: &Path, number: usize) -> PathBuf {
-    folder.join(format!("r{:03}.json", number + 1))
-}
-
-/// Measures the missing runs. False: some are still missing.
-fn measure(args: &AaArgs, folder: &Path, wanted: usize) -> anyhow::Result<bool> {
-    let missing: Vec<PathBuf> = (0..wanted).map(|i| file(folder, i)).filter(|path| !path.exists()).collect();
-    if missing.is_empty() {
-        return Ok(true);
-    }
-    let punctual = tools::punctual()?;
-    let begin = Instant::now();
-    for path in missing {
-        if begin.elapsed() > Duration::from_secs(args.at_most) {
-            return Ok(false);
-        }
-        let status = Command::new(&punctual)
-            .args(args.command.split_whitespace())
-            .args(["--quiet", "--json"])
-            .arg(&path)
-            .stdout(Stdio::null())
-            .status()
-            .with_context(|| punctual.display().to_string())?;
-        ensure!(status.success(), "punctual {}: {status}", args.command);
-    }
-    Ok(true)
-}
-
-fn read(folder: &Path, wanted: usize) -> anyhow::Result<Vec<Run>> {
-    let mut runs = Vec::new();
-    for path in (0..wanted).map(|i| file(folder, i)).filter(|path| path.exists()) {
-        let run = File::open(&path).map_err(anyhow::Error::from).and_then(|file| Ok(Run::from_json(file)?));
-        runs.push(run.with_context(|| path.display().to_string())?);
-    }
-    Ok(runs)
 }

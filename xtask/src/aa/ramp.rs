@@ -39,14 +39,15 @@ type Look = fn(&Run) -> Option<Run>;
 
 /// Measures the missing runs and prints the rates.
 pub(crate) fn run(args: &RampArgs) -> anyhow::Result<()> {
-    let folder = args.measuring.folder("ramp")?;
-    let files: Vec<PathBuf> = (1..=args.runs).map(|number| folder.join(format!("r{number:03}.json"))).collect();
-    let measure = |binary: &Path, path: &Path| measured::save(binary, &COMMAND, path);
+    let folder = args.measuring.folder("xtask-aa-ramp")?;
+    let files: Vec<((), PathBuf)> =
+        (1..=args.runs).map(|number| ((), folder.join(format!("r{number:03}.json")))).collect();
+    let measure = |binary: &Path, (): &(), path: &Path| measured::save(binary, &COMMAND, path);
     if !args.measuring.missing(&files, measure)? {
         println!("some runs are missing: call again");
         return Ok(());
     }
-    let runs: Vec<Run> = files.iter().map(|path| measured::read(path)).collect::<anyhow::Result<_>>()?;
+    let runs: Vec<Run> = files.iter().map(|(_, path)| measured::read(path)).collect::<anyhow::Result<_>>()?;
     let looks: [(&str, Look); 3] = [
         ("as recorded", |run| Some(as_checkup(run.clone()))),
         ("frequency taken as exposed", |run| exposed(run)),
