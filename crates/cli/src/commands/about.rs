@@ -10,7 +10,7 @@ use punctual_report::export::text::list::ListRow;
 use punctual_trace::{Level, Room, Target, Watch};
 use rustix::process::{Resource, geteuid, getrlimit};
 
-use super::perform::Perform;
+use super::measure::Perform;
 use super::{measure, preload};
 use crate::exit::Exit;
 use crate::privileges;

@@ -14,8 +14,7 @@ use punctual_lab::{Observer, Progress, Variant};
 use punctual_record::{Limit, Quantity};
 
 use super::cpu_lock;
-use super::measure::{measure, measure_watched};
-use super::perform::{Perform, Planned};
+use super::measure::{Perform, Planned, measure, measure_watched};
 use crate::args::names::{Chosen, Item, Names, Shelf, chosen};
 use crate::args::{MeasureArgs, values};
 use crate::exit::Exit;

@@ -6,8 +6,7 @@ use punctual_lab::checkup::{self, Depth};
 use punctual_record::{Limit, Quantity};
 
 use super::cpu_lock;
-use super::measure::{line_with_answer, measure_watched};
-use super::perform::{Perform, Planned};
+use super::measure::{Perform, Planned, line_with_answer, measure_watched};
 use super::{ipc, wait, yielding};
 use crate::args::{OutputArgs, Tables, values};
 use crate::exit::Exit;

@@ -9,7 +9,7 @@ use punctual_report::compare::limit::Limit;
 use punctual_report::compare::{Compared, Options, Side, compare, limit};
 use punctual_report::export::{Exporter, Html, Json, Markdown, text};
 
-use super::perform::Perform;
+use super::measure::Perform;
 use super::screen::{self, Around, Look};
 use crate::args::limits;
 use crate::args::limits::about_nothing;

@@ -1,7 +1,9 @@
-//! What all measuring commands have in common: around an experiment, and after it.
+//! What all commands have in common: what each does with its arguments and is going to measure ([`Perform`]), so that a limit that is about
+//! nothing of it is refused before; and what stands around an experiment, and after it.
 
 use punctual::CpuSet;
 use punctual_lab::{Observer, Session, Stop};
+use punctual_record::{Limit, Quantity};
 use punctual_report::export::text;
 use punctual_report::export::text::list::{self, ListRow};
 use punctual_report::gate;
@@ -9,12 +11,54 @@ use punctual_report::gate;
 use super::cpu_lock;
 use super::deliver::{deliver, is_empty, nothing_measured};
 use super::trace::OfRun;
-use crate::args::{Flags, OutputArgs, Tables};
+use crate::args::{Flags, OutputArgs, Tables, limits};
 use crate::exit::{Exit, explain};
 use crate::output::Outputs;
 use crate::progress::Live;
+use crate::refusal::BadUsage;
 use crate::terminal::Color;
 use crate::{interrupt, progress, terminal};
+
+/// A command with its arguments.
+pub(crate) trait Perform {
+    /// Does it.
+    fn perform(&self) -> anyhow::Result<Exit>;
+
+    /// Whether the conditions are to be listed instead.
+    fn lists_conditions(&self) -> bool {
+        false
+    }
+
+    /// Its limits, and what it may measure. `None`: it measures nothing, or compares.
+    fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
+        None
+    }
+}
+
+/// A figure that a command may measure.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    experiment: &'static str,
+    subject: String,
+    quantity: Quantity,
+}
+
+impl Planned {
+    pub(crate) fn new(experiment: &'static str, subject: impl Into<String>, quantity: Quantity) -> Self {
+        Self { experiment, subject: subject.into(), quantity }
+    }
+
+    pub(super) fn named(&self) -> (&str, &str, Quantity) {
+        (self.experiment, &self.subject, self.quantity)
+    }
+}
+
+/// Refuses a limit that is about nothing that the command measures.
+pub(super) fn check(command: &dyn Perform) -> Result<(), BadUsage> {
+    let Some((limits, planned)) = command.planned() else { return Ok(()) };
+    let named: Vec<_> = planned.iter().map(Planned::named).collect();
+    limits::check(limits, &named)
+}
 
 /// Runs an experiment as every measuring command does. It listens for signals, locks the CPUs, shows progress, delivers the run and judges
 /// it. `name` is the second word of the recorded command line, even if not typed.

@@ -7,8 +7,7 @@ use clap::Args;
 use punctual_record::Tool;
 use punctual_record::merge::Merger;
 
-use super::measure::command_line;
-use super::perform::Perform;
+use super::measure::{Perform, command_line};
 use crate::exit::Exit;
 use crate::output::{Outputs, Target};
 use crate::saved;

@@ -1,6 +1,6 @@
 //! The commands, and the command line: one definition for parser, help, manual and completions.
 //!
-//! Each command has its file, with its arguments and what it does with them ([`Perform`](perform::Perform)). A measuring command makes
+//! Each command has its file, with its arguments and what it does with them ([`Perform`](measure::Perform)). A measuring command makes
 //! a plan, runs it, and hands the run to the reports.
 
 mod about;
@@ -15,7 +15,6 @@ mod ipc;
 mod measure;
 mod merge;
 mod pace;
-mod perform;
 mod preload;
 mod report;
 mod run;
@@ -39,9 +38,9 @@ use compare::CompareArgs;
 use cyclic::CyclicArgs;
 use governor::GovernorArgs;
 use ipc::IpcArgs;
+use measure::Perform;
 use merge::MergeArgs;
 use pace::PaceArgs;
-use perform::Perform;
 use report::ReportArgs;
 use run::RunArgs;
 use wait::WaitArgs;
@@ -178,7 +177,7 @@ pub(crate) fn dispatch(args: &Args) -> anyhow::Result<Exit> {
     if command.lists_conditions() {
         return about::list_conditions();
     }
-    perform::check(command)?;
+    measure::check(command)?;
     command.perform()
 }
 

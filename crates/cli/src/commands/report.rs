@@ -8,7 +8,7 @@ use punctual_record::{Distribution, Limit, Run, Series};
 use punctual_report::export::{self, Exporter, MOST_SERIES, OF_RUNS, csv, hgrm, text};
 use punctual_report::{Document, gate};
 
-use super::perform::Perform;
+use super::measure::Perform;
 use super::screen::{self, Around, Look};
 use crate::args::limits;
 use crate::exit::{Exit, with_causes};
@@ -94,7 +94,7 @@ impl Perform for ReportArgs {
         let takes_stdout = outputs.takes_stdout();
         let output = outputs.into_only()?;
         let run = read()?;
-        match self.form.0.and_then(export::of_run).filter(|form| !is_text(*form)) {
+        match self.form.0.and_then(export::of_run).filter(|form| form.name() != "text") {
             Some(form) => {
                 check(form, &run)?;
                 output.write(|out| Ok(form.write(&run, out)?))?;
@@ -162,11 +162,6 @@ fn check(form: &dyn Exporter<Run>, run: &Run) -> Result<(), BadUsage> {
         ))),
         _ => Ok(()),
     }
-}
-
-/// Whether it is the form of this file, which knows the terminal's colours and columns.
-fn is_text(form: &dyn Exporter<Run>) -> bool {
-    form.name() == "text"
 }
 
 /// The folder for distributions.

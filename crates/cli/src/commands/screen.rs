@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use punctual_record::{Notice, Run};
-use punctual_report::document::{Block, Level, Paint, Phrase, Section};
+use punctual_report::document::{Block, Level, Paint, Phrase};
 use punctual_report::export::text;
 use punctual_report::{Document, Style};
 
@@ -80,7 +80,8 @@ pub(super) fn laid_out(document: &Document, look: Look, around: &Around, style: 
     if look.full {
         return text::render(document, &style);
     }
-    let (rest, lines) = match document.chapters.iter().any(|chapter| chapter.sections.iter().any(has_table)) {
+    let mut blocks = document.chapters.iter().flat_map(|chapter| &chapter.sections).flat_map(|section| &section.blocks);
+    let (rest, lines) = match blocks.any(|block| matches!(block, Block::Table(_))) {
         true => where_the_rest_is(around, &style),
         false => (String::new(), 0),
     };
@@ -88,10 +89,6 @@ pub(super) fn laid_out(document: &Document, look: Look, around: &Around, style: 
     let taken = if terminal::has_both() && !look.quiet { around.beside } else { 0 };
     let rows = SCREEN.saturating_sub(lines + taken).max(LEAST);
     format!("{}{}", text::head(document, &style, rows), style.paint(Paint::Faint, &rest))
-}
-
-fn has_table(section: &Section) -> bool {
-    section.blocks.iter().any(|block| matches!(block, Block::Table(_)))
 }
 
 /// `All tables: punctual report --full FILE`, and the lines of a terminal that it takes. The command has a line of its own where both do

@@ -15,8 +15,7 @@ use punctual_report::compare::sequential::{Gate, Look, ROUND};
 use punctual_report::compare::{Side, SideError};
 use punctual_report::gate::{self, Outcome};
 
-use super::measure::measure;
-use super::perform::Planned;
+use super::measure::{Planned, measure};
 use crate::args::{OutputArgs, limits, values};
 use crate::exit::Exit;
 use crate::refusal::BadUsage;

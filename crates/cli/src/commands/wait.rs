@@ -12,8 +12,7 @@ use punctual_record::{Limit, Quantity};
 use punctual_report::export::text::list::ListRow;
 
 use super::cpu_lock;
-use super::measure::{list, measure};
-use super::perform::{Perform, Planned};
+use super::measure::{Perform, Planned, list, measure};
 use super::until::{self, UntilArgs};
 use crate::args::names::chosen;
 use crate::args::names::{Chosen, Item, Names, Shelf};

@@ -15,8 +15,7 @@ use punctual_record::experiment::yielding::CompetitorKind as Kind;
 use punctual_record::{Limit, Quantity};
 use punctual_report::export::text::list::ListRow;
 
-use super::measure::{list, measure};
-use super::perform::{Perform, Planned};
+use super::measure::{Perform, Planned, list, measure};
 use crate::args::names::{Chosen, Item, Names, Shelf, chosen};
 use crate::args::{MeasureArgs, WatchArgs, values};
 use crate::exit::Exit;

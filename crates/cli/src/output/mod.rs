@@ -55,7 +55,7 @@ impl Output {
 
     /// To be written as its contents come.
     pub(crate) fn grow(self) -> Growing {
-        Growing::new(self)
+        Growing { output: self, written: 0, kept: Vec::new() }
     }
 
     /// Writes everything that `fill` produces, or nothing.
@@ -179,10 +179,6 @@ pub(crate) struct Growing {
 }
 
 impl Growing {
-    fn new(output: Output) -> Self {
-        Self { output, written: 0, kept: Vec::new() }
-    }
-
     /// Gives the file its name, now that it is complete.
     pub(crate) fn finish(self) -> io::Result<()> {
         let Self { output, written, kept } = self;

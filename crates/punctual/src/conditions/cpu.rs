@@ -37,10 +37,8 @@ impl Conditions {
     /// The CPUs that the thread may run on.
     #[must_use]
     pub fn get_cpus(&self) -> Option<CpuSet> {
-        match self.value(Condition::CPU)? {
-            Value::Cpu(cpus) => Some(cpus.clone()),
-            _ => None,
-        }
+        let Value::Cpu(cpus) = self.value(Condition::CPU)? else { return None };
+        Some(cpus.clone())
     }
 }
 

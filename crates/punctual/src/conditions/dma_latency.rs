@@ -41,10 +41,8 @@ impl Conditions {
     /// The lowest C-state exit latency requested by any process of the machine; 2000 s without requests.
     #[must_use]
     pub fn get_dma_latency(&self) -> Option<Duration> {
-        match self.value(Condition::DMA_LATENCY)? {
-            Value::DmaLatency(duration) => Some(*duration),
-            _ => None,
-        }
+        let Value::DmaLatency(duration) = self.value(Condition::DMA_LATENCY)? else { return None };
+        Some(*duration)
     }
 }
 

@@ -58,10 +58,8 @@ impl Conditions {
     /// Whether all resident memory of the process that can be locked is locked (`VmFlags` in /proc/self/smaps).
     #[must_use]
     pub fn get_lock_memory(&self) -> Option<bool> {
-        match self.value(Condition::LOCK_MEMORY)? {
-            Value::LockMemory(locked) => Some(*locked),
-            _ => None,
-        }
+        let Value::LockMemory(locked) = self.value(Condition::LOCK_MEMORY)? else { return None };
+        Some(*locked)
     }
 }
 

@@ -30,10 +30,8 @@ impl Conditions {
     /// The nice value. It has no effect under real-time policies.
     #[must_use]
     pub fn get_nice(&self) -> Option<i32> {
-        match self.value(Condition::NICE)? {
-            Value::Nice(nice) => Some(*nice),
-            _ => None,
-        }
+        let Value::Nice(nice) = self.value(Condition::NICE)? else { return None };
+        Some(*nice)
     }
 }
 

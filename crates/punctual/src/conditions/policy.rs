@@ -38,10 +38,8 @@ impl Conditions {
     /// The scheduling policy. Also absent under an unsupported policy (SCHED_EXT).
     #[must_use]
     pub fn get_policy(&self) -> Option<Policy> {
-        match self.value(Condition::POLICY)? {
-            Value::Policy(policy) => Some(*policy),
-            _ => None,
-        }
+        let Value::Policy(policy) = self.value(Condition::POLICY)? else { return None };
+        Some(*policy)
     }
 }
 

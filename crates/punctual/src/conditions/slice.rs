@@ -41,10 +41,8 @@ impl Conditions {
     /// The time slice. Absent under other policies, and before Linux 6.12.
     #[must_use]
     pub fn get_slice(&self) -> Option<Duration> {
-        match self.value(Condition::SLICE)? {
-            Value::Slice(duration) => Some(*duration),
-            _ => None,
-        }
+        let Value::Slice(duration) = self.value(Condition::SLICE)? else { return None };
+        Some(*duration)
     }
 }
 

@@ -43,10 +43,8 @@ impl Conditions {
     /// The timer slack; zero under real-time policies since Linux 6.13.
     #[must_use]
     pub fn get_timer_slack(&self) -> Option<Duration> {
-        match self.value(Condition::TIMER_SLACK)? {
-            Value::TimerSlack(duration) => Some(*duration),
-            _ => None,
-        }
+        let Value::TimerSlack(duration) = self.value(Condition::TIMER_SLACK)? else { return None };
+        Some(*duration)
     }
 }
 

@@ -20,11 +20,11 @@ use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
 
 use super::causes::Causes;
 use super::cpus::node_of;
-use super::form::{Row, Table, Values, spikes};
+use super::form::{self, Row, Table, Values, spikes};
 use super::options::{Affinity, Alignment, Asked, Options};
 use super::pipe::{NamedPipe, StatusFile};
 use super::told::say;
-use super::{clock, help, json, options, told};
+use super::{names, options, told};
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -35,10 +35,10 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(crate) fn perform(words: &[String], arguments: &[String]) -> anyhow::Result<Exit> {
     let allowed = CpuSet::from_iter(sched::affinity(0).context("the CPUs of this process")?);
     match options::read(arguments, &allowed)? {
-        Asked::Help => terminal::print(&help::text()).map(|()| Exit::Done),
-        Asked::Version => terminal::print(&format!("{}\n", help::maker())).map(|()| Exit::Done),
+        Asked::Help => terminal::print(&names::help()).map(|()| Exit::Done),
+        Asked::Version => terminal::print(&format!("{}\n", names::maker())).map(|()| Exit::Done),
         Asked::Run(options, notes) => {
-            say(&help::maker());
+            say(&names::maker());
             notes.iter().for_each(|note| say(note));
             Session::open(*options, words.to_vec(), &allowed)?.perform()
         }
@@ -89,7 +89,7 @@ struct Session {
 impl Session {
     /// Prepares the machine and starts the threads.
     fn open(options: Options, words: Vec<String>, allowed: &CpuSet) -> anyhow::Result<Self> {
-        let started = json::now();
+        let started = form::now();
         let mut deaf = false;
         if options.verbose {
             deaf |= !print(&told::facts(&options, allowed));
@@ -106,7 +106,7 @@ impl Session {
         let (held, kept, told) = hold(&options);
         deaf |= !print(&told);
         if options.resolution {
-            clock::resolution(&options).iter().for_each(|line| say(line));
+            told::resolution(&options).iter().for_each(|line| say(line));
         }
         let signals = Signals::listen().context("listening for signals")?;
         let status_file = StatusFile::create().map_err(|error| say(&format!("SIGUSR2 has no file: {error}"))).ok();
@@ -253,9 +253,9 @@ impl Session {
         };
         let mut text = String::new();
         if let Some(path) = &self.options.json {
-            let times = [self.started.clone(), json::now()];
-            let about = json::About { words: self.words.clone(), times, buckets: self.options.buckets };
-            let json = json::text(&about, &self.table);
+            let times = [self.started.clone(), form::now()];
+            let about = form::About { words: self.words.clone(), times, buckets: self.options.buckets };
+            let json = form::json(&about, &self.table);
             if path == "-" { text += &json } else { to_file(path, &json) }
         }
         if self.options.quiet && self.options.buckets == 0 {

@@ -6,13 +6,10 @@
 //! `--thr=2`), or a value that the native form does not take (`--duration=60`, `--policy=fifo`).
 
 mod causes;
-mod clock;
 mod cpus;
 mod dropin;
 mod form;
-mod help;
 mod journal;
-mod json;
 mod names;
 mod native;
 mod options;

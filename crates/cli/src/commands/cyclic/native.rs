@@ -12,8 +12,7 @@ use punctual_record::{Limit, Quantity};
 
 use crate::args::{ConditionArgs, OutputArgs, values};
 use crate::commands::cpu_lock;
-use crate::commands::measure::{line_with_answer, measure_watched};
-use crate::commands::perform::{Perform, Planned};
+use crate::commands::measure::{Perform, Planned, line_with_answer, measure_watched};
 use crate::commands::until::{self, Judge, Judged, UntilArgs};
 use crate::exit::Exit;
 use crate::output::Target;

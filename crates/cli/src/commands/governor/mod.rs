@@ -15,8 +15,7 @@ use punctual_lab::{Thread, boost, ramp, switch};
 use punctual_record::remedy;
 use punctual_record::{Limit, Quantity};
 
-use super::measure::measure;
-use super::perform::{Perform, Planned};
+use super::measure::{Perform, Planned, measure};
 use crate::args::{OutputArgs, check, values};
 use crate::exit::Exit;
 use crate::refusal::BadUsage;

@@ -21,7 +21,7 @@ use punctual_record::remedy::{self, phrase};
 use punctual_record::sanitize;
 use punctual_record::{Experiment, Limit, Quantity};
 
-use super::perform::{Perform, Planned};
+use super::measure::{Perform, Planned};
 use crate::args::{check, definition};
 use crate::exit::Exit;
 use crate::refusal::{self, BadUsage};

@@ -8,7 +8,7 @@ mod program;
 
 use punctual_record::Limit;
 
-use super::perform::{Perform, Planned};
+use super::measure::{Perform, Planned};
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
 pub(crate) use args::WhyArgs;

@@ -83,7 +83,12 @@ fn series(key: &Key, site: &Site, rounds: &[Round], conditions: &str, recorder: 
             times(delta).record(recorder);
             let cpu_ns = delta.cpu_ns_per_call().map(|ns| (ns * recorder.count() as f64).round() as u64);
             let began_ns = rounds.get(*number).map_or(0, |round| round.began.as_nanos() as u64);
-            tally.add_round(all_rounds(*number), began_ns, recorder, Usage { cpu_ns, ..Usage::default() });
+            tally.add_round(
+                u32::try_from(*number).unwrap_or(u32::MAX),
+                began_ns,
+                recorder,
+                Usage { cpu_ns, ..Usage::default() },
+            );
         }
         let parameters = Parameters { program: key.program.clone(), site: key.site.clone() };
         let metrics = if all.is_empty() { metrics(&waits, &looks) } else { Metrics::default() };
@@ -99,10 +104,6 @@ fn series(key: &Key, site: &Site, rounds: &[Round], conditions: &str, recorder: 
         all.push(Series { cpu_ns_per_op: kind.cpu_ns_per_call(), ..series });
     }
     all
-}
-
-fn all_rounds(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 fn metrics(waits: &Delta, looks: &Delta) -> Metrics {
