@@ -73,15 +73,14 @@ int waking(u64 *context)
         return 0;
     waker(thread, cpu, &by, &who);
     struct key *wait = &thread->wait;
-    if (task->__state & FROZEN_STATE)
-        wait->spent = FROZEN;
+    u8 spent = task->__state & FROZEN_STATE ? FROZEN : wait->spent;
     /* A signal ends a wait for a child too: whoever sends it is not the child. */
     bool is_signal = kind_of(wait->call) == CHILD && by == THREAD && !(bpf_get_current_task_btf()->flags & PF_EXITING);
     if (is_signal)
         by = NOBODY;
-    if (wait->spent != STOPPED && wait->spent != TRACED) {
-        wait->by = by;
-        wait->who = is_signal ? 0 : who;
+    if (spent != STOPPED && spent != TRACED) {
+        wait->kind = kind_word(thread->id, spent, by, wait->call);
+        wait->who_stack = is_signal ? 0 : who;
     }
     u64 since = thread->since;
     if (now - since > LONG_NS && by != TIMER) {
@@ -163,7 +162,6 @@ INLINE void leave(struct thread *thread, struct task_struct *task, struct cpu *c
     end_running(thread, cpu, now);
     thread->ran = task->se.sum_exec_runtime;
     set_policy(thread, task);
-    thread->cpu = bpf_get_smp_processor_id();
     if (!preempted && (state & TASK_DEAD)) {
         finish(task, thread, now);
         thread->ended = 1;
@@ -189,7 +187,8 @@ int switched(u64 *context)
     struct task_struct *prev = (void *)context[1], *next = (void *)context[2];
     u32 state = context[3];
     struct control *all = control();
-    struct cpu *cpu = cpu_of(bpf_get_smp_processor_id());
+    u32 number = bpf_get_smp_processor_id();
+    struct cpu *cpu = cpu_of(number);
     if (!all || !cpu || all->ended_at)
         return 0;
     u64 now = bpf_ktime_get_ns();
@@ -199,6 +198,7 @@ int switched(u64 *context)
     if (from && !from->ended) {
         cpu->events++;
         leave(from, prev, cpu, preempted, state, now);
+        from->cpu = number;
         bool limited = from->state == READY && from->rt && next->prio >= 100;
         from->held = ran_out ? BY_QUOTA : limited ? BY_RT_LIMIT : NOT_HELD;
     }
@@ -220,7 +220,7 @@ int switched(u64 *context)
         close_stretch(to, cpu, now);
         to->early = 0;
         to->state = RUNNING;
-        to->cpu = bpf_get_smp_processor_id();
+        to->cpu = number;
         to->held = NOT_HELD;
     }
     struct task_struct___throttled *form = (void *)prev;

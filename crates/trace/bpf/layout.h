@@ -40,17 +40,34 @@ enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KER
 /* A real-time thread that waits this long while none of its kind runs is throttled. */
 #define RT_WAIT_NS 1000000
 
+/* Keys are compared by words, and a CPU that has just written a word in parts waits before it reads the whole. So what runs at each switch
+ * writes words. */
 struct key {
-    u32 id;    /* of the thread; 0: one for which there was no room */
-    u8 spent;
-    u8 by;
-    s16 call;  /* -1: between calls */
-    u32 who;   /* a thread, interrupt or softirq */
-    u32 stack; /* of `stacks` */
+    union {
+        struct {
+            u32 id; /* of the thread; 0: one for which there was no room */
+            u8 spent;
+            u8 by;
+            s16 call; /* -1: between calls */
+        };
+        u64 kind;
+    };
+    union {
+        struct {
+            u32 who;   /* a thread, interrupt or softirq */
+            u32 stack; /* of `stacks` */
+        };
+        u64 who_stack;
+    };
     u64 thing; /* a futex's address, the inode's number, or the signal that stopped the thread */
-    u32 device;
-    u16 mode;  /* of the inode */
-    u16 how;
+    union {
+        struct {
+            u32 device;
+            u16 mode; /* of the inode */
+            u16 how;
+        };
+        u64 place;
+    };
 };
 
 struct sum {

@@ -36,10 +36,15 @@ INLINE void drop(void)
         __sync_fetch_and_add(&all->dropped, 1);
 }
 
+/* The first word of a key. */
+INLINE u64 kind_word(u32 id, u8 spent, u8 by, s16 call)
+{
+    return id | (u64)spent << 32 | (u64)by << 40 | (u64)(u16)call << 48;
+}
+
 INLINE bool same(const struct key *one, const struct key *other)
 {
-    const u64 *a = (const u64 *)one, *b = (const u64 *)other;
-    return a[0] == b[0] && a[1] == b[1] && a[2] == b[2] && a[3] == b[3];
+    return one->kind == other->kind && one->who_stack == other->who_stack && one->thing == other->thing && one->place == other->place;
 }
 
 INLINE u64 hash(const struct key *key)
@@ -134,15 +139,29 @@ INLINE void remember(struct thread *thread, const struct key *key, u64 from, u64
  * here. */
 INLINE struct slot *slot_of(struct thread *thread, const struct key *key)
 {
-    if (key->spent == RUNNING)
+    if (key->spent == RUNNING) {
+        if (!thread->running.sum.times)
+            thread->running.key = *key;
         return &thread->running;
+    }
     u32 set = (key->spent * 5 + key->call * 3 + key->who + (u32)(key->thing >> 3) + key->stack) & (SLOTS / 2 - 1);
-    struct slot *one = &thread->slots[2 * set], *other = &thread->slots[2 * set + 1];
+    struct slot *one = &thread->slots[2 * set], *other = &thread->slots[2 * set + 1], *slot;
     if (one->sum.times && same(&one->key, key))
         return one;
     if (other->sum.times && same(&other->key, key))
         return other;
-    return one->sum.times && (!other->sum.times || (thread->evicted++ & 1)) ? other : one;
+    slot = one->sum.times && (!other->sum.times || (thread->evicted++ & 1)) ? other : one;
+    flush(thread, slot);
+    slot->key = *key;
+    return slot;
+}
+
+INLINE void extend(struct sum *sum, u64 ns)
+{
+    sum->ns += ns;
+    sum->times++;
+    if (ns > sum->longest)
+        sum->longest = ns;
 }
 
 /* Adds a stretch to its sum. */
@@ -150,23 +169,29 @@ ALONE int add(struct thread *thread, const struct key *key, u64 from, u64 to)
 {
     if (!thread || !key || to <= from)
         return 0;
-    struct slot *slot = slot_of(thread, key);
-    if (!slot->sum.times || !same(&slot->key, key)) {
-        flush(thread, slot);
-        slot->key = *key;
-    }
-    slot->sum.ns += to - from;
-    slot->sum.times++;
-    if (to - from > slot->sum.longest)
-        slot->sum.longest = to - from;
+    extend(&slot_of(thread, key)->sum, to - from);
     remember(thread, key, from, to);
     return 0;
 }
 
 INLINE void add_plain(struct thread *thread, u8 spent, u64 from, u64 to)
 {
-    struct key key = {.id = thread->id, .spent = spent, .call = -1};
+    struct key key = {.kind = kind_word(thread->id, spent, NOBODY, -1)};
     add(thread, &key, from, to);
+}
+
+/* Adds running time, whose key never changes. */
+INLINE void add_running(struct thread *thread, u64 from, u64 to)
+{
+    struct slot *slot = &thread->running;
+    struct past *last = &thread->past[(thread->next - 1) & (HISTORY - 1)];
+    if (slot->sum.times && to > from && to - from < BRIEF_NS && last->to) {
+        extend(&slot->sum, to - from);
+        last->to = to;
+        last->ns += to - from;
+    } else {
+        add_plain(thread, RUNNING, from, to);
+    }
 }
 
 #endif

@@ -171,7 +171,7 @@ INLINE void end_blocked(struct thread *thread, u64 now)
             asked = since;
         if (asked > now)
             asked = now;
-        struct key sleep = {.id = thread->id, .spent = ASLEEP, .call = wait->call};
+        struct key sleep = {.kind = kind_word(thread->id, ASLEEP, NOBODY, wait->call)};
         /* A wait at a futex that timed out was for the same lock or signal as those that did not. */
         if (!wait->mode)
             sleep.thing = wait->thing;

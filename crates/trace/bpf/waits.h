@@ -17,17 +17,14 @@ INLINE void end_running(struct thread *thread, struct cpu *cpu, u64 now)
             cpu->vectors[vector] = 0;
             if (ns > now - from)
                 ns = now - from;
-            struct key key = {.id = thread->id, .spent = INTERRUPTED, .call = -1, .who = vector, .by = SOFTIRQ};
-            if (vector >= DEVICES) {
-                key.by = INTERRUPT;
-                key.who = vector == TICKS ? OWN_TIMER : cpu->line;
-            }
+            struct key key = {.kind = kind_word(thread->id, INTERRUPTED, vector < DEVICES ? SOFTIRQ : INTERRUPT, -1)};
+            key.who_stack = vector < DEVICES ? vector : vector == TICKS ? OWN_TIMER : cpu->line;
             add(thread, &key, from, from + ns);
             from += ns;
         }
         cpu->busy_vectors = 0;
     }
-    add_plain(thread, RUNNING, from, now);
+    add_running(thread, from, now);
     thread->since = now;
 }
 
@@ -101,51 +98,52 @@ APART int name_file(struct file *file, struct key *key)
     return 0;
 }
 
+/* Types of files, as in i_mode. */
+#define CHARACTERS 2
+#define BLOCKS 6
+#define REGULAR 8
+
 /* `before` is what the thread waited for last: its file has a name already. */
 INLINE void read_file(struct task_struct *task, u64 descriptor, struct key *key, const struct key *before)
 {
     struct files_struct *open = task->files;
-    struct fdtable *table = NULL;
-    struct file **all = NULL, *file = NULL;
-    u32 most = 0;
     if (!open)
         return;
-    bpf_probe_read_kernel(&table, 8, &open->fdt);
-    bpf_probe_read_kernel(&most, 4, &table->max_fds);
-    if (!table || descriptor >= most)
+    struct fdtable *table = open->fdt;
+    if (!table || descriptor >= table->max_fds)
         return;
-    bpf_probe_read_kernel(&all, 8, &table->fd);
+    struct file **all = table->fd, *file = NULL;
     bpf_probe_read_kernel(&file, 8, all + descriptor);
     if (!file)
         return;
     struct inode *inode = NULL;
-    struct super_block *block = NULL;
-    unsigned long number = 0;
+    u16 mode = 0;
     bpf_probe_read_kernel(&inode, 8, &file->f_inode);
-    bpf_probe_read_kernel(&key->mode, 2, &inode->i_mode);
-    bpf_probe_read_kernel(&number, 8, &inode->i_ino);
-    bpf_probe_read_kernel(&block, 8, &inode->i_sb);
-    bpf_probe_read_kernel(&key->device, 4, &block->s_dev);
-    key->thing = number;
-    u32 type = key->mode >> 12;
-    if (type != 8 && type != 6 && type != 2) {
-        /* Pipes, sockets and the kernel's own files have no name: waits at any of them are one sum. */
-        key->thing = key->device = 0;
+    bpf_probe_read_kernel(&mode, 2, &inode->i_mode);
+    u32 type = mode >> 12, device = 0;
+    /* Pipes, sockets and the kernel's own files have no name: waits at any of them are one sum. */
+    if (type == REGULAR || type == BLOCKS || type == CHARACTERS) {
+        struct super_block *block = NULL;
+        unsigned long number = 0;
+        bpf_probe_read_kernel(&number, 8, &inode->i_ino);
+        bpf_probe_read_kernel(&block, 8, &inode->i_sb);
+        bpf_probe_read_kernel(&device, 4, &block->s_dev);
+        key->thing = number;
+        key->place = device | (u64)mode << 32;
+        bool named = before->mode == mode && before->thing == number && before->device == device;
+        if (!named)
+            name_file(file, key);
         return;
     }
-    bool named = before->mode == key->mode && before->thing == key->thing && before->device == key->device;
-    if (!named)
-        name_file(file, key);
+    key->place = (u64)mode << 32;
 }
 
 /* The word of a futex whose owner sleeps in the kernel: glibc's locks, musl's and Rust's have such values. */
-INLINE void read_futex(struct registers *registers, struct key *key)
+INLINE u32 owned(const struct registers *registers)
 {
     u32 action = registers->arguments[1] & 0x7f, value = registers->arguments[2];
-    key->thing = registers->arguments[0];
     bool by_thread = action == 6 || action == 13;
-    if (by_thread || ((action == 0 || action == 9) && (value == 2 || ((value & 0x80000000) && (value & 0x3fffffff) < 1 << 22))))
-        key->how |= OWNED;
+    return by_thread || ((action == 0 || action == 9) && (value == 2 || ((value & 0x80000000) && (value & 0x3fffffff) < 1 << 22))) ? OWNED : 0;
 }
 
 INLINE void name_task(struct task_struct *task)
@@ -195,31 +193,33 @@ APART int describe(struct task_struct *task, struct thread *thread, u32 state)
     if (!task || !thread)
         return 0;
     struct registers registers = {};
-    struct key key = {.id = thread->id, .spent = BLOCKED};
+    struct key key = {};
     read_registers(task, &registers);
-    key.call = registers.call;
-    if (registers.call < 0)
-        key.how |= OUTSIDE_CALL;
+    u8 kind = kind_of(registers.call), spent = BLOCKED;
+    u32 how = registers.call < 0 ? OUTSIDE_CALL : 0;
     if (state & TASK_UNINTERRUPTIBLE)
-        key.how |= UNINTERRUPTIBLE;
+        how |= UNINTERRUPTIBLE;
     if (BITS(task, in_iowait))
-        key.how |= IO_WAIT;
-    u8 kind = kind_of(registers.call);
-    if (state & STOPPED_STATE)
-        key.spent = STOPPED;
-    else if (state & TRACED_STATE)
-        key.spent = TRACED;
-    else if ((state & FROZEN_STATE) || (BITS(task, frozen) && !(state & TASK_UNINTERRUPTIBLE)))
-        key.spent = FROZEN;
-    else if (kind == DESCRIPTOR || kind == SENDS)
+        how |= IO_WAIT;
+    if (state & STOPPED_STATE) {
+        spent = STOPPED;
+    } else if (state & TRACED_STATE) {
+        spent = TRACED;
+    } else if ((state & FROZEN_STATE) || (BITS(task, frozen) && !(state & TASK_UNINTERRUPTIBLE))) {
+        spent = FROZEN;
+    } else if (kind == DESCRIPTOR || kind == SENDS) {
         read_file(task, registers.arguments[0], &key, &thread->wait);
-    else if (kind == FUTEX)
-        read_futex(&registers, &key);
-    else if (kind == SLEEPS || (kind == UNTIL && !(registers.arguments[1] & TIMER_ABSTIME)))
-        key.how |= retries(thread);
-    if (key.spent == STOPPED) {
+    } else if (kind == FUTEX) {
+        key.thing = registers.arguments[0];
+        how |= owned(&registers);
+    } else if (kind == SLEEPS || (kind == UNTIL && !(registers.arguments[1] & TIMER_ABSTIME))) {
+        how |= retries(thread);
+    }
+    key.kind = kind_word(thread->id, spent, NOBODY, registers.call);
+    key.place |= (u64)how << 48;
+    if (spent == STOPPED) {
         describe_stop(task, thread, &key);
-    } else if (key.spent == TRACED) {
+    } else if (spent == TRACED) {
         struct task_struct *tracer = task->parent;
         name_task(tracer);
         key.by = THREAD;
