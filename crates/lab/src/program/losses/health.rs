@@ -49,7 +49,11 @@ pub(super) fn health(thread: &ThreadBudget, budget: &Budget) -> Health {
     }
     let facts = Facts::new(thread, budget);
     let own = |part: &TimePart| part.spent == Spent::Running && !facts.is_lost(part);
-    let waits = |part: &TimePart| is_input(part) && !facts.is_lost(part);
+    // Threads of one name hand work to each other, as those of Go do: one that has none waits for no input of the program.
+    let hands_on = |part: &TimePart| {
+        part.spent == Spent::Condition && part.who.as_ref().is_some_and(|who| who.thread == thread.thread)
+    };
+    let waits = |part: &TimePart| is_input(part) && !hands_on(part) && !facts.is_lost(part);
     let (ran, waited) = (spent(thread, own), spent(thread, waits));
     let slept = spent(thread, |part| part.spent == Spent::Asleep && !waits(part) && !facts.is_lost(part));
     let times = |is_so: &dyn Fn(&TimePart) -> bool| {
@@ -64,19 +68,23 @@ pub(super) fn health(thread: &ThreadBudget, budget: &Budget) -> Health {
     }
 }
 
-/// Waits that end by what others send. A wait for events with a long time-out is one too; with a short one it is a sleep. So is a wait for
-/// another thread that waits for input itself.
+/// Waits that end by what others send. A wait for events with a long time-out is one too; with a short one it is a sleep.
 fn is_input(part: &TimePart) -> bool {
     let event = part.call.as_deref().is_some_and(|call| EVENTS.iter().any(|start| call.starts_with(start)));
     let long = part.ns / part.times.max(1) >= LONG_NS;
-    let did = part.who.as_ref().and_then(|who| who.meanwhile.as_ref()).map(|did| did.spent);
-    from_outside(part.spent)
-        || part.spent == Spent::Asleep && event && long
-        || part.spent == Spent::Condition && did.is_some_and(from_outside)
+    ends_from_outside(part) || part.spent == Spent::Asleep && event && long
 }
 
-fn from_outside(spent: Spent) -> bool {
-    matches!(spent, Spent::Pipe | Spent::Socket | Spent::Poll | Spent::OtherFile | Spent::Pause)
+/// Whether what ends a wait comes from outside, be it through other threads.
+fn ends_from_outside(part: &TimePart) -> bool {
+    match part.spent {
+        Spent::Pipe | Spent::Socket | Spent::Poll | Spent::OtherFile | Spent::Pause => true,
+        Spent::Condition => {
+            let did = part.who.as_ref().and_then(|who| who.meanwhile.as_deref());
+            did.is_some_and(ends_from_outside)
+        }
+        _ => false,
+    }
 }
 
 impl Health {

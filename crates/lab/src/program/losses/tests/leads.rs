@@ -29,12 +29,18 @@ fn a_program_that_is_well_is_said_to_be_well() {
 
 #[test]
 fn a_wait_for_a_thread_that_waits_for_input_is_one_for_input() {
-    let wait = |did| {
-        let wait = by(meanwhile(part(did, 2500, 50), sibling("reader")), part(Spent::Condition, 2600, 60));
+    let wait_for = |name, did: TimePart| {
+        let wait = by(meanwhile(did, sibling(name)), part(Spent::Condition, 2600, 60));
         kind(vec![wait, part(Spent::Running, 300, 60)])
     };
-    assert_eq!(wait(Spent::Poll), LossKind::Input);
-    assert_eq!(wait(Spent::Asleep), LossKind::Computes, "its own thread slept");
+    let wait = |did| wait_for("reader", did);
+    assert_eq!(wait_for("server", part(Spent::Poll, 2500, 50)), LossKind::Computes, "a worker without work");
+    let poll = part(Spent::Poll, 2500, 50);
+    assert_eq!(wait(poll.clone()), LossKind::Input);
+    let selects = by(meanwhile(poll, sibling("selector")), part(Spent::Condition, 2500, 50));
+    assert_eq!(wait(selects), LossKind::Input, "through two threads");
+    assert_eq!(wait(part(Spent::Condition, 2500, 50)), LossKind::Computes, "whom that thread waited for is not known");
+    assert_eq!(wait(part(Spent::Asleep, 2500, 50)), LossKind::Computes, "its own thread slept");
 }
 
 #[test]
