@@ -20,7 +20,7 @@ mod watching;
 mod worst;
 
 pub(crate) use head::{call, figures, trust};
-pub(crate) use phrase::{label, part};
+pub(crate) use phrase::{label, part, predicate};
 pub(crate) use sections::sections;
 pub(crate) use sentence::sentences;
 pub(crate) use typical::{Share, typical};

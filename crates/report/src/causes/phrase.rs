@@ -111,6 +111,11 @@ pub(crate) fn label(cause: Cause, culprit: Option<&str>, guest: bool) -> String 
     Why { cause, culprit, guest }.label()
 }
 
+/// What becomes of a time that a cause takes, on a guest or not.
+pub(crate) fn predicate(cause: Cause, culprit: Option<&str>, guest: bool) -> String {
+    Why { cause, culprit, guest }.predicate()
+}
+
 /// A part of the lateness, by where it begins and ends.
 pub(crate) fn part(part: LatePart) -> &'static str {
     match part {

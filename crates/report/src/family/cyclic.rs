@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use punctual_record::experiment::cyclic::{Metrics, Parameters, is_of};
-use punctual_record::{CallCauses, ConditionSet, Distribution, Experiment, LateWake, Run, Series};
+use punctual_record::{CallCauses, Cause, ConditionSet, Distribution, Experiment, LateWake, Run, Series};
 
 use crate::causes;
 use crate::document::{Align, Block, Column, Columns, Note, Section, Table};
@@ -129,17 +129,16 @@ fn causes_of<'r>(run: &'r Run, thread: &Cyclic<'_>) -> Option<&'r CallCauses> {
 const AGREE_NS: i64 = 20_000;
 
 /// The cause that took most of the latest wake-up of a thread, and how much; `None`: it was not cut.
-fn of_the_latest(run: &Run, thread: &Cyclic<'_>) -> Option<(String, u64)> {
+fn of_the_latest<'a>(run: &'a Run, thread: &Cyclic<'_>) -> Option<((Cause, Option<&'a str>), u64)> {
     let max = thread.summary.max?;
     let agrees = |wake: &&LateWake| {
         is_of(&wake.thread, &thread.subject)
             && (max - i64::try_from(wake.late_ns).unwrap_or(i64::MAX)).abs() <= AGREE_NS
     };
     let wake = run.causes.as_ref()?.worst.iter().find(agrees)?;
-    let mut lost: BTreeMap<String, u64> = BTreeMap::new();
+    let mut lost: BTreeMap<_, u64> = BTreeMap::new();
     for part in &wake.parts {
-        let label = causes::label(part.cause, part.culprit.as_deref(), run.host.hypervisor.is_some());
-        *lost.entry(label).or_default() += part.ns;
+        *lost.entry((part.cause, part.culprit.as_deref())).or_default() += part.ns;
     }
     lost.into_iter().max_by_key(|(_, ns)| *ns)
 }
@@ -184,9 +183,10 @@ fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let late = spoken::duration(max);
     let mut sentences =
         vec![format!("The latest of {} came {late} late, on CPU {cpu}.", units::many(count, "wake-up"))];
-    if let Some((cause, ns)) = of_the_latest(run, worst) {
+    let guest = run.host.hypervisor.is_some();
+    if let Some(((cause, culprit), ns)) = of_the_latest(run, worst) {
         let ns = spoken::duration(i64::try_from(ns).unwrap_or(i64::MAX));
-        sentences.push(format!("{ns} of that went to {cause}."));
+        sentences.push(format!("{ns} of that {}.", causes::predicate(cause, culprit, guest)));
     } else if run.causes.is_some() {
         sentences.push("The kernel's events do not show why.".to_owned());
     }
@@ -223,7 +223,11 @@ fn first_figures(run: &Run, all: &[Cyclic<'_>], worst: &Cyclic<'_>) -> Table {
             (false, Some(load)) => format!("{cpu}, {conditions}, load: {load}"),
         }
     };
-    let latest = |thread: &Cyclic<'_>| of_the_latest(run, thread).map_or("-".to_owned(), |(cause, _)| cause);
+    let guest = run.host.hypervisor.is_some();
+    let latest = |thread: &Cyclic<'_>| {
+        let lost = of_the_latest(run, thread);
+        lost.map_or("-".to_owned(), |((cause, culprit), _)| causes::label(cause, culprit, guest))
+    };
     let scale = Scale::over(all.iter().map(|thread| thread.series));
     let heading = scale.map_or_else(String::new, |scale| {
         let [low, high] = [scale.low_ns, scale.high_ns].map(units::duration);
