@@ -192,6 +192,7 @@ fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     }
     sentences.push(match missed {
         0 => "None was missed.".to_owned(),
+        1 => "1 more was missed.".to_owned(),
         missed => format!("{} more were missed.", units::count(missed)),
     });
     if run.conditions.iter().any(|set| set.label == *worst.series.conditions && !set.is_real_time()) {
