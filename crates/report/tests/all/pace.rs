@@ -90,6 +90,10 @@ fn the_least_late_is_named_with_its_equals() {
     apart[2] = late("hybrid", 9_000, 120_000);
     let said = answer(&paced(apart));
     assert!(!said.contains("no difference shown"), "{said}");
+    let mut later = usual();
+    later[2] = late("hybrid", 40_000, 54_500);
+    let said = answer(&paced(later));
+    assert!(said.contains("within 1 %: spin") && !said.contains("hybrid"), "alike at p99, later at p50: {said}");
     let mut few = usual();
     few[2].rounds.clear();
     let said = answer(&paced(few));

@@ -332,7 +332,7 @@ fn kept(run: &Run, rate: f64, rows: &[Paced<'_>]) -> Vec<(String, Option<String>
     sentences
 }
 
-/// The least late at p99 by the same clock, and those that are not shown to be later. It also returns all their names.
+/// The least late at p99 by the same clock, and those that are not shown to be later, there or at p50. It also returns all their names.
 fn least_late(run: &Run, held: &[Paced<'_>]) -> Option<(String, Vec<String>)> {
     let p99 = |s: &&Paced<'_>| s.summary.p99.or(s.summary.max).unwrap_or(i64::MAX);
     // The clock of most of them.
@@ -341,12 +341,16 @@ fn least_late(run: &Run, held: &[Paced<'_>]) -> Option<(String, Vec<String>)> {
     let like = |s: &&Paced<'_>| clock.is_some() && s.metrics.departure == clock;
     let best = held.iter().filter(like).min_by_key(p99)?;
     let rivals: Vec<&Paced<'_>> = held.iter().filter(like).filter(|s| !std::ptr::eq(s.series, best.series)).collect();
-    let (after, figure) = (best.series, Figure::P99);
-    let pairs: Vec<_> = rivals.iter().map(|rival| rounds::Pair { before: rival.series, after, figure }).collect();
+    let after = best.series;
+    let against = |figure| rivals.iter().map(move |rival| rounds::Pair { before: rival.series, after, figure });
+    let pairs: Vec<_> = against(Figure::P99).chain(against(Figure::P50)).collect();
     let effects = rounds::test(run, &pairs);
+    let (p99s, p50s) = effects.split_at(rivals.len());
+    // Who is shown to be later at p50 is no equal, however little its p99 says.
     let which = |outcome: Outcome| -> Vec<String> {
-        let matching = rivals.iter().zip(&effects).filter(|(_, effect)| effect.outcome == outcome);
-        matching.map(|(s, _)| name(s)).collect()
+        let matching = rivals.iter().zip(p99s).zip(p50s);
+        let matching = matching.filter(|((_, p99), p50)| p99.outcome == outcome && p50.outcome != Outcome::Better);
+        matching.map(|((s, _), _)| name(s)).collect()
     };
     let (ties, untested) = (which(Outcome::NoDifference), which(Outcome::NotTested));
     let mut text = match rivals.is_empty() {
