@@ -335,7 +335,13 @@ impl Gate {
             for end in self.theirs {
                 libc::close(end);
             }
-            libc::write(self.tell.as_raw_fd(), number.as_ptr().cast(), number.len());
+            if libc::write(self.tell.as_raw_fd(), number.as_ptr().cast(), number.len()) == -1 {
+                // The keeper is gone. SIGPIPE is blocked here; once it is not, it would end a program that can do without a watcher.
+                let (mut pipe, now) = (std::mem::zeroed(), libc::timespec { tv_sec: 0, tv_nsec: 0 });
+                libc::sigemptyset(&raw mut pipe);
+                libc::sigaddset(&raw mut pipe, libc::SIGPIPE);
+                libc::sigtimedwait(&raw const pipe, std::ptr::null_mut(), &raw const now);
+            }
             while libc::read(self.wait.as_raw_fd(), none.as_mut_ptr().cast(), 1) == -1
                 && *libc::__errno_location() == libc::EINTR
             {}
@@ -524,6 +530,14 @@ mod tests {
             assert_eq!(seen.join().unwrap(), Some(program.pid()));
             assert_eq!(program.wait().unwrap(), Ended::Exited(0));
         });
+    }
+
+    #[test]
+    fn a_program_behind_a_gate_without_keeper_runs() {
+        let (gate, keeper) = gate().unwrap();
+        drop(keeper);
+        let program = Supervised::spawn_behind(Command::new("true"), Settings::default(), gate).unwrap();
+        assert_eq!(program.wait().unwrap(), Ended::Exited(0), "SIGPIPE ends it");
     }
 
     #[test]
