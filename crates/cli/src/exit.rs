@@ -93,6 +93,22 @@ pub(crate) fn explain_lack_of_memory() {
     }));
 }
 
+/// Stack that a command line needs, more than the kernel gives at first.
+const STACK: usize = 512 << 10;
+
+/// Has the kernel extend the stack now, if memory is limited (RLIMIT_AS). Where it refuses later, in the midst of a run, it ends the process
+/// with SIGSEGV and without a word.
+pub(crate) fn take_stack() {
+    if rustix::process::getrlimit(rustix::process::Resource::As).current.is_some() {
+        extend_stack();
+    }
+}
+
+#[inline(never)]
+fn extend_stack() {
+    std::hint::black_box(&mut [0_u8; STACK]);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

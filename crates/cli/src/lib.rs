@@ -33,6 +33,7 @@ pub fn command() -> clap::Command {
 #[must_use]
 pub fn main() -> ExitCode {
     exit::explain_lack_of_memory();
+    exit::take_stack();
     if let Err(refused) = privileges::limit() {
         return exit::explain(&refused).into();
     }
