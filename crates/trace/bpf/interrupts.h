@@ -140,7 +140,8 @@ INLINE void served(struct cpu *cpu, u32 vector)
     u64 now = bpf_ktime_get_ns();
     cpu->vectors[vector] += now - cpu->irq_since;
     cpu->busy_vectors = 1;
-    if (vector >= DEVICES)
+    /* The softirqs of one interrupt follow each other, by their numbers. */
+    if (vector >= DEVICES || (vector < NET_RX && cpu->irq_since - cpu->irq_ended < AFTER_NS))
         cpu->irq_ended = now;
 }
 
