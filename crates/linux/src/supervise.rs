@@ -15,16 +15,18 @@
 //! when the program runs again or has ended. Without such a helper, this process does not stop.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process, pidfd_open, setsid, waitid,
 };
@@ -302,27 +304,24 @@ fn prepare(settings: Settings, mask: &libc::sigset_t, gate: Option<&Gate>) -> io
 /// Holds a new process back before it executes its program, until another thread has seen its number: the side of the new process.
 ///
 /// `Command::spawn` returns only after exec, so the thread that opens the gate is not the one that starts the process. If this process
-/// ends first, the pipe closes and the new process goes on.
+/// ends first, the socket closes and the new process goes on.
 #[derive(Debug)]
 pub struct Gate {
-    tell: OwnedFd,
-    wait: OwnedFd,
-    /// The other ends, which the new process inherits as copies and must close.
-    theirs: [RawFd; 2],
+    end: OwnedFd,
+    /// The new process inherits a copy, which it must close by number. Kept here, the number is no other descriptor's meanwhile.
+    keepers: Arc<OwnedFd>,
 }
 
 /// The side of this process of a [`Gate`]. Dropping it lets the new process go on.
 #[derive(Debug)]
-pub struct GateKeeper {
-    told: OwnedFd,
-    _open: OwnedFd,
-}
+pub struct GateKeeper(Arc<OwnedFd>);
 
-/// `pipe2(2)`: a gate and its keeper.
+/// `socketpair(2)`: a gate and its keeper.
 pub fn gate() -> Result<(Gate, GateKeeper)> {
-    let ((told, tell), (wait, open)) = (pipe()?, pipe()?);
-    let theirs = [told.as_raw_fd(), open.as_raw_fd()];
-    Ok((Gate { tell, wait, theirs }, GateKeeper { told, _open: open }))
+    let (end, keepers) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .map_err(|errno| Error::from_errno("socketpair", errno.raw_os_error()))?;
+    let keepers = Arc::new(keepers);
+    Ok((Gate { end, keepers: Arc::clone(&keepers) }, GateKeeper(keepers)))
 }
 
 impl Gate {
@@ -331,18 +330,11 @@ impl Gate {
         let mut none = [0_u8; 1];
         // SAFETY: the descriptors are this process's copies, which nothing else here uses; `number` is readable, `none` writable.
         unsafe {
+            libc::close(self.keepers.as_raw_fd());
             let number = libc::getpid().to_ne_bytes();
-            for end in self.theirs {
-                libc::close(end);
-            }
-            if libc::write(self.tell.as_raw_fd(), number.as_ptr().cast(), number.len()) == -1 {
-                // The keeper is gone. SIGPIPE is blocked here; once it is not, it would end a program that can do without a watcher.
-                let (mut pipe, now) = (std::mem::zeroed(), libc::timespec { tv_sec: 0, tv_nsec: 0 });
-                libc::sigemptyset(&raw mut pipe);
-                libc::sigaddset(&raw mut pipe, libc::SIGPIPE);
-                libc::sigtimedwait(&raw const pipe, std::ptr::null_mut(), &raw const now);
-            }
-            while libc::read(self.wait.as_raw_fd(), none.as_mut_ptr().cast(), 1) == -1
+            // Without a keeper, SIGPIPE would end a program that can do without a watcher.
+            libc::send(self.end.as_raw_fd(), number.as_ptr().cast(), number.len(), libc::MSG_NOSIGNAL);
+            while libc::read(self.end.as_raw_fd(), none.as_mut_ptr().cast(), 1) == -1
                 && *libc::__errno_location() == libc::EINTR
             {}
         }
@@ -354,18 +346,19 @@ impl GateKeeper {
     #[must_use]
     pub fn process(&self) -> Option<i32> {
         let mut number = [0; 4];
-        let told = self.told.try_clone().ok()?;
-        std::fs::File::from(told).read_exact(&mut number).ok()?;
-        Some(i32::from_ne_bytes(number))
+        // The four bytes are sent by one call.
+        match retry_on_intr(|| rustix::io::read(&*self.0, &mut number)) {
+            Ok(4) => Some(i32::from_ne_bytes(number)),
+            _ => None,
+        }
     }
 }
 
-fn pipe() -> Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [-1; 2];
-    // SAFETY: `ends` has room for two descriptors.
-    check("pipe2", unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: the kernel just gave us these descriptors; nobody else owns them.
-    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+impl Drop for GateKeeper {
+    fn drop(&mut self) {
+        // If this fails, there is no process, and none will come.
+        let _ = rustix::net::send(&*self.0, &[0], SendFlags::NOSIGNAL);
+    }
 }
 
 /// Its name in `ps`.
@@ -513,7 +506,7 @@ mod tests {
         let pid = program.pid();
         assert_eq!(program.wait().unwrap(), Ended::Exited(0));
         let mut said = String::new();
-        told.read_to_string(&mut said).unwrap();
+        io::Read::read_to_string(&mut told, &mut said).unwrap();
         assert_eq!(said.trim(), pid.to_string());
     }
 
@@ -538,6 +531,17 @@ mod tests {
         drop(keeper);
         let program = Supervised::spawn_behind(Command::new("true"), Settings::default(), gate).unwrap();
         assert_eq!(program.wait().unwrap(), Ended::Exited(0), "SIGPIPE ends it");
+    }
+
+    #[test]
+    fn behind_a_gate_without_keeper_a_failed_exec_is_told() {
+        let place_of_the_signals = std::fs::File::open("/dev/null").unwrap();
+        let (gate, keeper) = gate().unwrap();
+        // The descriptors by which exec's failure is told would get the keeper's numbers, if these were free.
+        drop((keeper, place_of_the_signals));
+        let missing = Command::new("/nonexistent/program");
+        let error = Supervised::spawn_behind(missing, Settings::default(), gate).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound, "the descriptor that tells it was closed: {error}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     let mut silent = Silent;
     let mut session = args::session(Stop::default(), &mut silent);
     let used_before = children_cpu_ns();
-    let (gate, keeper) = gate().context("a pipe to the program")?;
+    let (gate, keeper) = gate().context("a socket to the program")?;
     let advise = args.advise.then(|| args.measure.amount.duration.unwrap_or(advise::USUAL));
     let mut observer = Observer::start(keeper, advise, outputs.take("--trace"), args.depth())?;
     let mut command = Command::new(&args.program[0]);
