@@ -36,7 +36,7 @@ INLINE void waker(struct thread *thread, struct cpu *cpu, u8 *by, u32 *who)
     if (thread->named != *who || thread->letters != letters) {
         struct alias alias = {};
         struct thread *other = watched(current);
-        call_alias(current, other && !other->aside ? current->tgid : 0, &alias);
+        call_alias(current, other && !other->aside, &alias);
         thread->named_as = number_of(&alias, current->pid, current->tgid);
         thread->named = *who;
         thread->letters = letters;

@@ -12,7 +12,7 @@ enum by { NOBODY, THREAD, INTERRUPT, SOFTIRQ, TIMER };
 /* What a system call waits for, by its number: filled by the loader, since numbers differ between architectures. */
 enum call_kind { OTHER_CALL, DESCRIPTOR, FUTEX, SENDS, UNTIL, SLEEPS, CHILD };
 /* `key.how`. */
-enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KERNEL = 16, RETRIES = 32 };
+enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KERNEL = 16, RETRIES = 32, FOR_CHILD = 64 };
 
 #define STOP_OF_KERNEL (1 << 16) /* in `key.thing`: no process sent the signal */
 #define SLOTS 8 /* in sets of two */
@@ -123,7 +123,7 @@ struct thread {
  * others from a CPU are not a million sums. */
 struct alias {
     u64 name[2], leader[2];
-    u32 tgid; /* 0: it is not watched */
+    u32 tgid; /* 0: it is neither watched nor punctual itself */
     s32 nice;
     u32 policy, rt_priority;
 };

@@ -82,7 +82,8 @@ APART u32 number_of(struct alias *alias, u32 tid, u32 tgid)
     return number;
 }
 
-INLINE void call_alias(struct task_struct *task, u32 tgid, struct alias *alias)
+/* Who is watched, and who watches, is not one with others of its name. */
+INLINE void call_alias(struct task_struct *task, bool is_watched, struct alias *alias)
 {
     struct task_struct *leader = task->group_leader;
     const u64 *own = (const u64 *)task->comm, *of_leader = (const u64 *)leader->comm;
@@ -90,7 +91,7 @@ INLINE void call_alias(struct task_struct *task, u32 tgid, struct alias *alias)
     alias->name[1] = own[1];
     alias->leader[0] = of_leader[0];
     alias->leader[1] = of_leader[1];
-    alias->tgid = tgid;
+    alias->tgid = is_watched || task->tgid == SELF ? task->tgid : 0;
     alias->nice = task->static_prio - 120;
     alias->policy = task->policy;
     alias->rt_priority = task->rt_priority;
@@ -103,7 +104,7 @@ INLINE u32 own_number(struct thread *thread, struct task_struct *task)
     u32 nice = task->static_prio ^ task->policy << 16 ^ task->rt_priority << 24;
     if (!thread->own_as || thread->own_name[0] != name[0] || thread->own_name[1] != name[1] || thread->own_nice != nice) {
         struct alias alias = {};
-        call_alias(task, task->tgid, &alias);
+        call_alias(task, 1, &alias);
         thread->own_name[0] = alias.name[0];
         thread->own_name[1] = alias.name[1];
         thread->own_nice = nice;

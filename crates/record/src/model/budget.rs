@@ -41,6 +41,9 @@ pub struct Budget {
     /// The tick of the kernel's coarse timers, ns: 1 s / CONFIG_HZ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tick_ns: Option<u64>,
+    /// The process that watched: what it takes is the price of watching. Absent where nobody's name is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watcher: Option<u32>,
 }
 
 /// How a budget was found.

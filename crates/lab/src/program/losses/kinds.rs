@@ -4,7 +4,7 @@ use punctual_record::{
     Budget, LossKind, LossPlace, MemoryLimit, Quota, Spent, ThreadBudget, ThreadPolicy, TimePart, Who,
 };
 
-use super::sort::{Found, OWN, Sort, share, spent};
+use super::sort::{Found, Sort, share, spent};
 use super::waits::Rechecked;
 use super::{runtime, waits};
 
@@ -200,7 +200,7 @@ impl<'a> Facts<'a> {
     /// Who had the CPU, and why it was preferred.
     fn ready(&self, who: &Who) -> Option<Sort> {
         // The idle thread has number 0. What our own reader takes is the price of watching.
-        if who.tid == 0 || who.process == OWN {
+        if who.tid == 0 || Some(who.pid) == self.budget.watcher {
             return None;
         }
         let culprit = Some(who.thread.clone());

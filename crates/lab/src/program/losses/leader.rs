@@ -4,7 +4,7 @@ use punctual_record::{Budget, Spent, ThreadBudget, TimePart, Who};
 
 use super::kinds::found;
 use super::runtime::keeps_house;
-use super::sort::{OWN, share, spent};
+use super::sort::{share, spent};
 
 /// A thread that is this far behind, as a share of the run, misses its deadlines.
 const BEHIND: f64 = 0.01;
@@ -21,7 +21,7 @@ const ONE_WAIT: f64 = 0.9;
 const DEEPEST: usize = 8;
 /// The thread; `None` without any.
 pub(super) fn leader(budget: &Budget, program: u32) -> Option<&ThreadBudget> {
-    let all = || budget.threads.iter().filter(|thread| thread.wall_ns > 0 && thread.process != OWN);
+    let all = || budget.threads.iter().filter(|thread| thread.wall_ns > 0 && Some(thread.pid) != budget.watcher);
     let process = program_within(budget, program);
     let own = |thread: &&ThreadBudget| thread.pid == process && !keeps_house(thread);
     let mut members: Vec<&ThreadBudget> = all().filter(own).collect();

@@ -2,9 +2,6 @@
 
 use punctual_record::{Loss, LossKind, LossPlace, ThreadBudget, TimePart};
 
-/// Our own process: what it takes is the price of watching.
-pub(super) const OWN: &str = "punctual";
-
 /// A loss of a thread.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found {

@@ -99,8 +99,9 @@ fn who_had_the_cpu_and_its_policy_say_which_hog_it_is() {
     assert_eq!(beside(with_policy(ThreadPolicy::RealTime(20), stranger("thief"))), LossKind::HogFifo);
     assert_eq!(beside(with_policy(ThreadPolicy::Deadline, stranger("thief"))), LossKind::HogFifo);
     assert_eq!(beside(Who { thread: "swapper/1".into(), ..Who::default() }), LossKind::OnTime, "the idle thread");
-    let own = Who { process: "punctual".into(), ..stranger("reader") };
-    assert_eq!(beside(own), LossKind::OnTime, "our own reader is the price of watching");
+    let reader = Who { process: "punctual".into(), pid: WATCHER, ..stranger("reader") };
+    assert_eq!(beside(reader.clone()), LossKind::OnTime, "our own reader is the price of watching");
+    assert_eq!(beside(Who { pid: 900, ..reader }), LossKind::HogProcess, "another punctual is a program");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod waits;
 const MS: u64 = 1_000_000;
 const WALL: u64 = 3_000 * MS;
 const PROGRAM: u32 = 100;
+const WATCHER: u32 = 700;
 
 fn part(spent: Spent, ms: u64, times: u64) -> TimePart {
     TimePart { spent, ns: ms * MS, times, longest_ns: ms * MS / times.max(1), ..TimePart::default() }
@@ -74,7 +75,7 @@ fn main(parts: Vec<TimePart>) -> ThreadBudget {
 }
 
 fn of(threads: Vec<ThreadBudget>) -> Budget {
-    Budget { threads, ..Budget::default() }
+    Budget { threads, watcher: Some(WATCHER), ..Budget::default() }
 }
 
 fn judged(parts: Vec<TimePart>) -> Vec<Loss> {
