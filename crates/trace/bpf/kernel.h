@@ -250,6 +250,7 @@ struct bpf_iter__task {
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 #define TIMER_ABSTIME 1
+#define CLONE_VFORK 0x4000
 #define EAGAIN 11
 #define WRITE_LOCK 1
 #define UNLOCK 2

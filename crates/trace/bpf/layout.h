@@ -10,7 +10,7 @@ enum spent { RUNNING, INTERRUPTED, READY, QUOTA, REAL_TIME, DEADLINE, STOPPED, T
 /* What `key.who` numbers. */
 enum by { NOBODY, THREAD, INTERRUPT, SOFTIRQ, TIMER };
 /* What a system call waits for, by its number: filled by the loader, since numbers differ between architectures. */
-enum call_kind { OTHER_CALL, DESCRIPTOR, FUTEX, SENDS, UNTIL, SLEEPS, CHILD };
+enum call_kind { OTHER_CALL, DESCRIPTOR, FUTEX, SENDS, UNTIL, SLEEPS, CHILD, VFORKS, CLONES, CLONES3 };
 /* `key.how`. */
 enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KERNEL = 16, RETRIES = 32, FOR_CHILD = 64 };
 

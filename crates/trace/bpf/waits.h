@@ -187,6 +187,19 @@ INLINE u16 retries(struct thread *thread)
     return thread->retried && thread->retried == before ? RETRIES : 0;
 }
 
+/* Whether this call waits until the new process executes its program, or ends. */
+INLINE u32 for_child(struct task_struct *task, u8 kind, const struct registers *registers)
+{
+    u64 flags = 0;
+    if (kind == VFORKS)
+        flags = CLONE_VFORK;
+    else if (kind == CLONES)
+        flags = registers->arguments[0];
+    else if (kind == CLONES3 && task == bpf_get_current_task_btf())
+        bpf_probe_read_user(&flags, 8, (const void *)registers->arguments[0]);
+    return flags & CLONE_VFORK ? FOR_CHILD : 0;
+}
+
 /* What the thread waits for, from now on. */
 APART int describe(struct task_struct *task, struct thread *thread, u32 state)
 {
@@ -214,6 +227,8 @@ APART int describe(struct task_struct *task, struct thread *thread, u32 state)
         how |= owned(&registers);
     } else if (kind == SLEEPS || (kind == UNTIL && !(registers.arguments[1] & TIMER_ABSTIME))) {
         how |= retries(thread);
+    } else if (kind >= VFORKS) {
+        how |= for_child(task, kind, &registers);
     }
     key.kind = kind_word(thread->id, spent, NOBODY, registers.call);
     key.place |= (u64)how << 48;

@@ -174,6 +174,8 @@ pub enum Spent {
     MmapLock,
     /// It waited for a child to end.
     Child,
+    /// It waited for a child to execute its program, or to end (vfork(2), posix_spawn(3)).
+    Spawn,
     /// It waited for a signal of kill(2): pause(2), sigsuspend(2), sigtimedwait(2).
     Pause,
     /// A seccomp supervisor answered its call.

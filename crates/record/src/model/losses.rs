@@ -105,6 +105,7 @@ pub enum LossKind {
     Reclaim,
     MmapLock,
     Child,
+    Spawn,
     Tracer,
     Supervisor,
     OwnWork,
@@ -117,4 +118,5 @@ pub enum LossKind {
     OnTime,
     Computes,
     Input,
+    Unknown,
 }

@@ -195,9 +195,11 @@ pub fn of_loss(loss: &Loss, threads: &LossThreads) -> Option<LossRemedy> {
         | LossKind::Socket
         | LossKind::Barrier
         | LossKind::Child
+        | LossKind::Spawn
         | LossKind::OnTime
         | LossKind::Computes
-        | LossKind::Input => None,
+        | LossKind::Input
+        | LossKind::Unknown => None,
     }
 }
 

@@ -149,6 +149,7 @@ fn each_loss_has_its_sentence() {
         LossKind::Barrier,
         LossKind::MmapLock,
         LossKind::Child,
+        LossKind::Spawn,
         LossKind::Tracer,
         LossKind::Supervisor,
         LossKind::InterpreterLock,
@@ -173,6 +174,7 @@ fn each_loss_has_its_sentence() {
         LossKind::OnTime,
         LossKind::Computes,
         LossKind::Input,
+        LossKind::Unknown,
     ];
     all.extend(alone.map(|kind| of(kind, LossPlace::default())));
     assert_snapshot!(all.join("\n"));

@@ -47,6 +47,9 @@ pub(super) fn calls() -> [u8; 512] {
         (&["clock_nanosleep"], 4),
         (&["nanosleep"], 5),
         (&["wait4", "waitid"], 6),
+        (&["vfork"], 7),
+        (&["clone"], 8),
+        (&["clone3"], 9),
     ];
     for (names, kind) in kinds {
         for number in names.iter().filter_map(|name| number_of(name)) {
@@ -65,8 +68,8 @@ mod tests {
     #[test]
     fn a_call_has_one_kind_and_others_have_none() {
         let kind = |name: &str| calls()[usize::try_from(number_of(name).unwrap()).unwrap()];
-        let kinds = ["read", "futex", "write", "clock_nanosleep", "nanosleep", "wait4"].map(kind);
-        assert_eq!(kinds, [1, 2, 3, 4, 5, 6]);
+        let kinds = ["read", "futex", "write", "clock_nanosleep", "nanosleep", "wait4", "clone", "clone3"].map(kind);
+        assert_eq!(kinds, [1, 2, 3, 4, 5, 6, 8, 9]);
         assert_eq!((kind("getpid"), kind("mmap")), (0, 0));
     }
 }

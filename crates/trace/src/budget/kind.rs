@@ -12,7 +12,7 @@ const REGULAR: u16 = 8;
 const SOCKET: u16 = 12;
 
 /// Functions by which a wait is known whatever the call is: the first that fits.
-const BY_FUNCTION: [(&str, Spent); 20] = [
+const BY_FUNCTION: [(&str, Spent); 19] = [
     ("seccomp_do_user_notification", Spent::Supervisor),
     // A supervisor that waits for the next call of those that it supervises.
     ("seccomp_notify_", Spent::OtherFile),
@@ -32,7 +32,6 @@ const BY_FUNCTION: [(&str, Spent); 20] = [
     ("mmap_write_lock", Spent::MmapLock),
     ("wp_page_copy", Spent::FaultCopy),
     ("filemap_fault", Spent::FaultFile),
-    ("wait_for_vfork_done", Spent::Child),
     ("do_wait", Spent::Child),
 ];
 
@@ -106,6 +105,11 @@ fn blocked(key: &Key, call: Option<&str>, functions: &[String]) -> Spent {
     let in_function = |start: &str| functions.iter().any(|name| name.starts_with(start));
     if let Some((_, kind)) = BY_FUNCTION.iter().find(|(start, _)| in_function(start)) {
         return *kind;
+    }
+    // Where the compiler puts the wait for a child into the function that makes it, no other function is above that.
+    let makes = |name: &String| name == "kernel_clone" || name == "wait_for_vfork_done";
+    if key.how & how::FOR_CHILD != 0 || functions.first().is_some_and(makes) {
+        return Spent::Spawn;
     }
     let io = key.how & how::IO_WAIT != 0;
     // The functions that wait for a semaphore are not in the stack: the kernel leaves out those of its scheduler.
@@ -184,6 +188,10 @@ mod tests {
             (how::OUTSIDE_CALL | how::IO_WAIT, 0, None, &["filemap_fault"], Spent::FaultFile),
             (how::OUTSIDE_CALL, 0, None, &["io_schedule", "do_swap_page", "handle_mm_fault"], Spent::FaultSwap),
             (how::UNINTERRUPTIBLE, 0, Some("munmap"), &["vm_munmap"], Spent::MmapLock),
+            (how::UNINTERRUPTIBLE, 0, Some("clone"), &["copy_process", "kernel_clone"], Spent::MmapLock),
+            (how::UNINTERRUPTIBLE, 0, Some("clone"), &["kernel_clone", "__do_sys_clone"], Spent::Spawn),
+            (how::UNINTERRUPTIBLE | how::FOR_CHILD, 0, Some("clone3"), &[], Spent::Spawn),
+            (how::UNINTERRUPTIBLE | how::FOR_CHILD, 0, Some("vfork"), &[], Spent::Spawn),
             (how::OUTSIDE_CALL, 0, None, &["try_to_free_mem_cgroup_pages", "exc_page_fault"], Spent::Reclaim),
             (0, REGULAR, Some("write"), &["try_to_free_buffers"], Spent::OtherFile),
             (0, REGULAR, Some("fcntl"), &[], Spent::FileLock),

@@ -53,6 +53,7 @@ pub(super) mod how {
     pub(in super::super) const OWNED: u16 = 8;
     pub(in super::super) const IN_KERNEL: u16 = 16;
     pub(in super::super) const RETRIES: u16 = 32;
+    pub(in super::super) const FOR_CHILD: u16 = 64;
 }
 
 /// In [`Key::thing`] of a stop: no process sent its signal.

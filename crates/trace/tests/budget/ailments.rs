@@ -158,6 +158,28 @@ fn a_child_is_waited_for() {
 }
 
 #[test]
+fn a_child_that_is_yet_to_execute_is_waited_for_and_no_lock_is() {
+    // posix_spawn(3) is a clone(2) with CLONE_VFORK; dash calls vfork(2).
+    let Some((thread, budget)) = watched("spawns", || {
+        for _ in 0..20 {
+            assert!(Command::new("true").status().unwrap().success());
+        }
+        let many = "i=0; while [ $i -lt 20 ]; do /bin/true; i=$((i+1)); done";
+        assert!(Command::new("dash").args(["-c", many]).status().unwrap().success());
+    }) else {
+        return;
+    };
+    let shell = budget.threads.iter().find(|thread| thread.thread == "dash").unwrap();
+    for thread in [&thread, shell] {
+        assert_whole(thread);
+        assert!(ns(thread, Spent::Spawn) > 0, "{thread:?}");
+        let waits = spent(thread, Spent::MmapLock).into_iter().chain(spent(thread, Spent::Blocked));
+        let makes = |call: Option<&str>| call.is_some_and(|call| ["vfork", "clone", "clone3"].contains(&call));
+        assert!(!waits.into_iter().any(|part| makes(part.call.as_deref())), "{thread:?}");
+    }
+}
+
+#[test]
 fn of_children_of_one_name_the_one_that_took_the_longest_is_named() {
     let mut long = 0;
     let Some((thread, _)) = watched("starts", || {

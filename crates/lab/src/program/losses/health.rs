@@ -36,6 +36,8 @@ pub(super) enum Health {
     Computes { ns: u64, times: u64 },
     /// It waits for what comes from outside.
     Input { ns: u64, times: u64 },
+    /// It is blocked most of the time, and nobody knows why.
+    Unknown { ns: u64, times: u64 },
 }
 
 /// The state of this thread.
@@ -59,7 +61,11 @@ pub(super) fn health(thread: &ThreadBudget, budget: &Budget) -> Health {
     let times = |is_so: &dyn Fn(&TimePart) -> bool| {
         thread.parts.iter().filter(|part| is_so(part)).fold(0u64, |sum, part| sum.saturating_add(part.times))
     };
-    if share(ran, thread) >= MOSTLY || ran > waited.max(slept) {
+    let is_unknown = |part: &TimePart| matches!(part.spent, Spent::Blocked | Spent::Unknown) && !facts.is_lost(part);
+    let unknown = spent(thread, is_unknown);
+    if unknown > ran.max(waited).max(slept) {
+        Health::Unknown { ns: unknown, times: times(&is_unknown) }
+    } else if share(ran, thread) >= MOSTLY || ran > waited.max(slept) {
         Health::Computes { ns: ran, times: times(&own) }
     } else if waited > slept {
         Health::Input { ns: waited, times: times(&waits) }
@@ -95,7 +101,7 @@ impl Health {
             Self::Met => MET,
             Self::Computes { .. } if QUEUED.contains(&kind) => COMPUTING_QUEUED,
             Self::Computes { .. } => COMPUTING,
-            Self::Sleeps | Self::Input { .. } => WAITING,
+            Self::Sleeps | Self::Input { .. } | Self::Unknown { .. } => WAITING,
         }
     }
 
@@ -104,7 +110,7 @@ impl Health {
     pub(super) fn is_led_by(self, one: &Found, thread: &ThreadBudget) -> bool {
         let computes = match self {
             Self::Computes { ns, .. } => ns,
-            Self::Met | Self::Sleeps | Self::Input { .. } => 0,
+            Self::Met | Self::Sleeps | Self::Input { .. } | Self::Unknown { .. } => 0,
         };
         share(one.ns, thread) >= self.least_of_a_loss(one.kind) && !(one.may_be_idle && one.ns < computes)
     }
@@ -116,6 +122,7 @@ impl Health {
             Self::Sleeps => healthy(LossKind::OnTime, 0, 0, thread),
             Self::Computes { ns, times } => healthy(LossKind::Computes, ns, times, thread),
             Self::Input { ns, times } => healthy(LossKind::Input, ns, times, thread),
+            Self::Unknown { ns, times } => healthy(LossKind::Unknown, ns, times, thread),
         }
     }
 }

@@ -192,6 +192,7 @@ impl<'a> Facts<'a> {
             | Spent::Pipe
             | Spent::Socket
             | Spent::Child
+            | Spent::Spawn
             | Spent::Blocked => waits::sort(part, self.thread, self.meets(part))?,
             _ => return None,
         })
@@ -363,6 +364,7 @@ const fn is_wait(part: &TimePart) -> bool {
             | Spent::Reclaim
             | Spent::MmapLock
             | Spent::Child
+            | Spent::Spawn
             | Spent::Pause
             | Spent::Supervisor
             | Spent::Blocked

@@ -49,6 +49,7 @@ pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, meets: bool) -> Optio
             let culprit = who.map(|who| who.thread.clone());
             Some(Sort::idle(LossKind::Child, LossPlace { culprit, ..LossPlace::default() }))
         }
+        Spent::Spawn => Some(Sort::by(LossKind::Spawn, who.map(|who| who.thread.clone()))),
         _ => None,
     }
 }

@@ -246,6 +246,11 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
             did("waited", " for the lock of its address space".to_owned(), by("maps and unmaps memory"))
         }
         LossKind::Child => did("waited", format!(" for the end of {}", or(&culprit, "a child")), None),
+        LossKind::Spawn => {
+            let did_meanwhile = longest(loss, thread, place.culprit.as_deref());
+            let detail = did_meanwhile.map(|did| format!("they {did} meanwhile"));
+            did("waited", " for new processes to execute their programs".to_owned(), detail)
+        }
         LossKind::Tracer => {
             let tracer = culprit.map_or(String::new(), |tracer| format!(", {tracer}"));
             did("lost", format!(" in stops for its tracer{tracer}"), None)
@@ -266,6 +271,7 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         LossKind::InterpreterLock => did("waited", " for the interpreter's lock".to_owned(), by("had it")),
         LossKind::Computes => did("computed for", String::new(), Some("its time is its own".to_owned())),
         LossKind::Input => did("waited for input for", String::new(), None),
+        LossKind::Unknown => did("was blocked for", String::new(), Some("the cause is unknown".to_owned())),
         LossKind::OnTime => did("is on time, and lost", String::new(), None),
     }
 }
@@ -346,9 +352,7 @@ fn meanwhile(who: &Option<String>, loss: &Loss, thread: Option<&ThreadBudget>) -
 /// What that thread did in the longest of the waits for it.
 fn longest(loss: &Loss, thread: Option<&ThreadBudget>, who: Option<&str>) -> Option<&'static str> {
     let is_it = |part: &&TimePart| {
-        matches!(part.spent, Spent::Lock | Spent::FileLock | Spent::Condition | Spent::Pipe | Spent::Socket)
-            && super::words::belongs(part.spent, loss.kind)
-            && part.who.as_ref().map(|other| other.thread.as_str()) == who
+        super::words::belongs(part.spent, loss.kind) && part.who.as_ref().map(|other| other.thread.as_str()) == who
     };
     let longest = thread?.parts.iter().filter(is_it).max_by_key(|part| part.ns)?;
     did(longest.who.as_ref()?.meanwhile.as_ref()?.spent)

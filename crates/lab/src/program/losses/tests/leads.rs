@@ -28,6 +28,17 @@ fn a_program_that_is_well_is_said_to_be_well() {
 }
 
 #[test]
+fn what_is_blocked_for_an_unknown_cause_is_not_said_to_be_well() {
+    let computes = || part(Spent::Running, 200, 90);
+    let unknown = first(vec![computes(), part(Spent::Blocked, 2700, 90)]);
+    assert_eq!((unknown.kind, unknown.ns, unknown.times), (LossKind::Unknown, 2700 * MS, 90));
+    assert_eq!(kind(vec![computes(), part(Spent::Unknown, 2700, 1)]), LossKind::Unknown, "what was not seen");
+    assert_eq!(kind(vec![part(Spent::Running, 1500, 90), part(Spent::Blocked, 1400, 90)]), LossKind::Computes);
+    let maps = in_call("mmap", by(sibling("mapper"), part(Spent::Blocked, 2700, 90)));
+    assert_eq!(kind(vec![computes(), maps]), LossKind::MmapLock, "its cause is known");
+}
+
+#[test]
 fn a_wait_for_a_thread_that_waits_for_input_is_one_for_input() {
     let wait_for = |name, did: TimePart| {
         let wait = by(meanwhile(did, sibling(name)), part(Spent::Condition, 2600, 60));

@@ -90,7 +90,7 @@ fn kind(parts: Vec<TimePart>) -> LossKind {
     first(parts).kind
 }
 
-const ALL: [Spent; 31] = [
+const ALL: [Spent; 32] = [
     Spent::Running,
     Spent::Interrupted,
     Spent::Host,
@@ -118,6 +118,7 @@ const ALL: [Spent; 31] = [
     Spent::Reclaim,
     Spent::MmapLock,
     Spent::Child,
+    Spent::Spawn,
     Spent::Pause,
     Spent::Supervisor,
     Spent::Blocked,

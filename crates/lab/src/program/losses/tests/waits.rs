@@ -49,6 +49,14 @@ fn each_lock_is_a_loss_of_its_own() {
 }
 
 #[test]
+fn a_process_that_is_slow_to_execute_is_a_loss_even_if_its_parent_computes_more() {
+    let starts = || by(stranger("server"), part(Spent::Spawn, 900, 30));
+    let loss = first(vec![starts(), part(Spent::Running, 1900, 30)]);
+    assert_eq!((loss.kind, loss.ns, loss.times), (LossKind::Spawn, 900 * MS, 30));
+    assert_eq!(kind(vec![part(Spent::Child, 900, 30), part(Spent::Running, 1900, 30)]), LossKind::Computes);
+}
+
+#[test]
 fn a_signal_that_is_late_for_work_is_a_loss_and_want_of_work_is_not() {
     let wait = |did| vec![by(meanwhile(did, sibling("producer")), at(futex(0xc0), part(Spent::Condition, 2000, 200)))];
     let loss = first(wait(part(Spent::Running, 1900, 200)));
