@@ -175,6 +175,8 @@ pub enum Spent {
     /// It waited for a child to end.
     Child,
     /// It waited for a child to execute its program, or to end (vfork(2), posix_spawn(3)).
+    /// It waited for a message, or for room for one, at a queue (mq_overview(7), sysvipc(7)).
+    MessageQueue,
     Spawn,
     /// It waited for a signal of kill(2): pause(2), sigsuspend(2), sigtimedwait(2).
     Pause,

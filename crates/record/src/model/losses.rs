@@ -95,6 +95,7 @@ pub enum LossKind {
     Lock,
     Condition,
     Pipe,
+    MessageQueue,
     Socket,
     StarvedServer,
     DelayedAck,

@@ -192,6 +192,7 @@ pub fn of_loss(loss: &Loss, threads: &LossThreads) -> Option<LossRemedy> {
         | LossKind::Supervisor
         | LossKind::Condition
         | LossKind::Pipe
+        | LossKind::MessageQueue
         | LossKind::Socket
         | LossKind::Barrier
         | LossKind::Child

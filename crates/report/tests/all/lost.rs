@@ -163,6 +163,7 @@ fn each_loss_has_its_sentence() {
         LossKind::Lock,
         LossKind::Condition,
         LossKind::Pipe,
+        LossKind::MessageQueue,
         LossKind::Socket,
         LossKind::DelayedAck,
         LossKind::FaultSwap,

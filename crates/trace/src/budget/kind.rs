@@ -51,7 +51,9 @@ const POLLS: [&str; 9] = [
 ];
 /// Calls that wait for a signal (signal(7)).
 const PAUSES: [&str; 5] = ["pause", "rt_sigsuspend", "sigsuspend", "rt_sigtimedwait", "rt_sigtimedwait_time64"];
-const SLEEPS: [&str; 3] = ["nanosleep", "clock_nanosleep", "restart_syscall"];
+/// Queues of messages (mq_overview(7), sysvipc(7)).
+const QUEUES: [&str; 4] = ["mq_timedreceive", "mq_timedsend", "msgrcv", "msgsnd"];
+pub(super) const SLEEPS: [&str; 3] = ["nanosleep", "clock_nanosleep", "restart_syscall"];
 
 /// What the thread did. `functions` are those of the kernel, the innermost first; none where the wait was short.
 pub(super) fn kind(key: &Key, call: Option<&str>, functions: &[String]) -> Spent {
@@ -146,6 +148,8 @@ fn in_call(key: &Key, call: &str, semaphore: bool) -> Spent {
         "flock" | "fcntl" => Spent::FileLock,
         call if PAUSES.contains(&call) => Spent::Pause,
         "wait4" | "waitid" => Spent::Child,
+        "semop" | "semtimedop" => Spent::Condition,
+        call if QUEUES.contains(&call) => Spent::MessageQueue,
         call if SYNCS.contains(&call) => Spent::Disk,
         call if POLLS.contains(&call) => Spent::Poll,
         call if SLEEPS.contains(&call) => Spent::Asleep,
@@ -179,6 +183,9 @@ mod tests {
             (how::OWNED, 0, Some("futex"), &[], Spent::Lock),
             (0, 0, Some("futex"), &[], Spent::Condition),
             (0, 0, Some("wait4"), &[], Spent::Child),
+            (0, 0, Some("msgrcv"), &[], Spent::MessageQueue),
+            (0, REGULAR, Some("mq_timedreceive"), &[], Spent::MessageQueue),
+            (0, 0, Some("semtimedop"), &[], Spent::Condition),
             (0, 0, Some("pause"), &[], Spent::Pause),
             (0, 0, Some("rt_sigtimedwait"), &[], Spent::Pause),
             (how::OUTSIDE_CALL, 0, None, &[], Spent::Blocked),

@@ -84,7 +84,7 @@ fn is_input(part: &TimePart) -> bool {
 /// Whether what ends a wait comes from outside, be it through other threads.
 fn ends_from_outside(part: &TimePart) -> bool {
     match part.spent {
-        Spent::Pipe | Spent::Socket | Spent::Poll | Spent::OtherFile | Spent::Pause => true,
+        Spent::Pipe | Spent::MessageQueue | Spent::Socket | Spent::Poll | Spent::OtherFile | Spent::Pause => true,
         Spent::Condition => {
             let did = part.who.as_ref().and_then(|who| who.meanwhile.as_deref());
             did.is_some_and(ends_from_outside)

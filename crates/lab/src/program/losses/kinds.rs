@@ -188,6 +188,7 @@ impl<'a> Facts<'a> {
             Spent::Running if self.own_work => Sort::kept(LossKind::OwnWork, nowhere()),
             Spent::Lock
             | Spent::FileLock
+            | Spent::MessageQueue
             | Spent::Condition
             | Spent::Pipe
             | Spent::Socket

@@ -34,9 +34,10 @@ pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, meets: bool) -> Optio
     match part.spent {
         Spent::Lock | Spent::FileLock => Some(lock(part, who)),
         Spent::Condition => condition(part, who?, thread, meets),
-        Spent::Pipe => {
+        Spent::Pipe | Spent::MessageQueue => {
+            let kind = if part.spent == Spent::Pipe { LossKind::Pipe } else { LossKind::MessageQueue };
             let peer = Some(who?.thread.clone());
-            Some(Sort::idle(LossKind::Pipe, LossPlace { peer, ..LossPlace::default() }))
+            Some(Sort::idle(kind, LossPlace { peer, ..LossPlace::default() }))
         }
         Spent::Socket => socket(part, who?),
         Spent::Blocked => {
@@ -138,7 +139,16 @@ fn root(did: &TimePart) -> Option<&Who> {
 }
 
 const fn waits_for_somebody(spent: Spent) -> bool {
-    matches!(spent, Spent::Lock | Spent::FileLock | Spent::Condition | Spent::Pipe | Spent::Socket | Spent::Child)
+    matches!(
+        spent,
+        Spent::Lock
+            | Spent::FileLock
+            | Spent::Condition
+            | Spent::Pipe
+            | Spent::MessageQueue
+            | Spent::Socket
+            | Spent::Child
+    )
 }
 
 /// A wait for a signal is a loss only where the other thread was busy with it meanwhile: a thread without work waits too.

@@ -210,6 +210,7 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         }
         LossKind::Barrier => did("waited", " at a barrier".to_owned(), by("arrived last")),
         LossKind::Pipe => did("waited", " at a pipe".to_owned(), meanwhile(&peer, loss, thread)),
+        LossKind::MessageQueue => did("waited", " at a message queue".to_owned(), meanwhile(&peer, loss, thread)),
         LossKind::Socket => did("waited", " at a socket".to_owned(), meanwhile(&peer, loss, thread)),
         LossKind::StarvedServer => {
             let detail = match culprit {

@@ -41,6 +41,7 @@ pub(super) const fn label(spent: Spent) -> &'static str {
         Spent::FileLock => "waiting for a file's lock",
         Spent::Condition => "waiting for a signal",
         Spent::Pipe => "waiting at a pipe",
+        Spent::MessageQueue => "waiting at a message queue",
         Spent::Socket => "waiting at a socket",
         Spent::Poll => "waiting for any event",
         Spent::OtherFile => "waiting for another file",
@@ -118,6 +119,7 @@ pub(super) const fn belongs(spent: Spent, kind: LossKind) -> bool {
             matches!(spent, Spent::Condition)
         }
         LossKind::Pipe => matches!(spent, Spent::Pipe),
+        LossKind::MessageQueue => matches!(spent, Spent::MessageQueue),
         LossKind::CoarseTimeout | LossKind::Socket | LossKind::StarvedServer | LossKind::DelayedAck => {
             matches!(spent, Spent::Socket)
         }
@@ -135,7 +137,12 @@ pub(super) const fn belongs(spent: Spent, kind: LossKind) -> bool {
         LossKind::OwnWork | LossKind::Computes => matches!(spent, Spent::Running),
         LossKind::Unknown => matches!(spent, Spent::Blocked | Spent::Unknown),
         LossKind::OnTime => false,
-        LossKind::Input => matches!(spent, Spent::Pipe | Spent::Socket | Spent::Poll | Spent::OtherFile | Spent::Pause),
+        LossKind::Input => {
+            matches!(
+                spent,
+                Spent::Pipe | Spent::MessageQueue | Spent::Socket | Spent::Poll | Spent::OtherFile | Spent::Pause
+            )
+        }
     }
 }
 

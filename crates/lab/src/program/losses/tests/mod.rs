@@ -90,7 +90,7 @@ fn kind(parts: Vec<TimePart>) -> LossKind {
     first(parts).kind
 }
 
-const ALL: [Spent; 32] = [
+const ALL: [Spent; 33] = [
     Spent::Running,
     Spent::Interrupted,
     Spent::Host,
@@ -108,6 +108,7 @@ const ALL: [Spent; 32] = [
     Spent::FileLock,
     Spent::Condition,
     Spent::Pipe,
+    Spent::MessageQueue,
     Spent::Socket,
     Spent::Poll,
     Spent::OtherFile,
