@@ -187,6 +187,7 @@ struct task_struct {
     struct task_struct *parent;
     struct task_struct *group_leader;
     char comm[16];
+    u64 timer_slack_ns;
     struct files_struct *files;
 };
 

@@ -177,6 +177,7 @@ struct info {
     u64 begin, end;
     u64 evicted; /* slots that made room for another key */
     u64 ran_before, ran, waited_before, waited; /* the kernel's own counters */
+    u64 slack; /* of its timers, ns */
     u32 tid, tgid;
     s32 prio, nice;
     u32 policy, aside;

@@ -105,6 +105,7 @@ APART int finish(struct task_struct *task, struct thread *thread, u64 now)
     info->nice = task->static_prio - 120;
     info->policy = task->policy;
     info->evicted = thread->evicted;
+    info->slack = task->timer_slack_ns;
     u64 ran = 0, waited = 0;
     read_counters(task, &ran, &waited);
     info->ran = ran;

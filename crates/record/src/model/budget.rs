@@ -79,6 +79,9 @@ pub struct ThreadBudget {
     /// Deadlines of a periodic thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<Turns>,
+    /// By how much the kernel may delay its sleeps, ns (PR_SET_TIMERSLACK); a real-time thread has none, whatever this says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer_slack_ns: Option<u64>,
     /// CPUs that it may not use, and that were idle for most of the time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub barred_idle: Vec<u32>,
@@ -172,11 +175,11 @@ pub enum Spent {
     Reclaim,
     /// It waited for the lock of the address space.
     MmapLock,
+    /// It waited for a message, or for room for one, at a queue (mq_overview(7), sysvipc(7)).
+    MessageQueue,
     /// It waited for a child to end.
     Child,
     /// It waited for a child to execute its program, or to end (vfork(2), posix_spawn(3)).
-    /// It waited for a message, or for room for one, at a queue (mq_overview(7), sysvipc(7)).
-    MessageQueue,
     Spawn,
     /// It waited for a signal of kill(2): pause(2), sigsuspend(2), sigtimedwait(2).
     Pause,

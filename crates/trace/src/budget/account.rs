@@ -11,6 +11,7 @@ use super::kernel::Programs;
 use super::kind::kind;
 use super::raw::{self, By, Deadlines, Info, Key, Name, Sum, how};
 use super::sampled::{self, Place};
+use super::wakeups;
 use crate::names;
 
 /// Threads with a budget of their own.
@@ -185,6 +186,7 @@ impl<'a> Found<'a> {
             wall_ns: wall_ns.max(summed),
             parts,
             turns: self.turns(id),
+            timer_slack_ns: (info.end_ns != 0).then_some(info.slack_ns),
             barred_idle: Vec::new(),
         }
     }
@@ -211,6 +213,7 @@ impl<'a> Found<'a> {
     fn parts(&self, sums: &[(Bytes, Sum)]) -> Vec<TimePart> {
         let parts = self.grouped(sums.iter().map(|(key, sum)| (key, *sum)));
         let mut parts: Vec<TimePart> = parts.into_iter().map(|(part, chain)| self.with_chain(part, &chain)).collect();
+        wakeups::join_waits(&mut parts);
         sort(&mut parts);
         if parts.len() > PARTS {
             let rest = parts.split_off(PARTS);

@@ -16,6 +16,7 @@ mod limits;
 mod pressure;
 mod raw;
 mod sampled;
+mod wakeups;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -64,7 +64,7 @@ pub(super) const OWN_TIMER: u32 = u32::MAX;
 pub(super) const KEY: usize = 32;
 pub(super) const SUM: usize = 24;
 pub(super) const CHAIN_KEY: usize = 8 + KEY;
-pub(super) const INFO: usize = 112;
+pub(super) const INFO: usize = 120;
 pub(super) const NAME: usize = 56;
 pub(super) const INODE_KEY: usize = 16;
 pub(super) const INODE_NAME: usize = 4 * 32;
@@ -260,6 +260,8 @@ pub(super) struct Info {
     pub(super) evicted: u64,
     /// What the kernel counted meanwhile: on a CPU, and waiting for one.
     pub(super) counted_ns: [u64; 2],
+    /// Of its timers.
+    pub(super) slack_ns: u64,
     pub(super) tid: u32,
     /// Watched for the chains alone.
     pub(super) aside: bool,
@@ -274,11 +276,11 @@ impl Info {
             let before = bytes.long();
             bytes.long().saturating_sub(before)
         });
-        let tid = bytes.word();
+        let (slack_ns, tid) = (bytes.long(), bytes.word());
         let name = Name::take(&mut bytes, tid);
         let aside = bytes.word() != 0;
         let name = Name { name: bytes.text::<16>(), leader: bytes.text::<16>(), ..name };
-        Self { begin_ns, end_ns, evicted, counted_ns, tid, aside, name }
+        Self { begin_ns, end_ns, evicted, counted_ns, slack_ns, tid, aside, name }
     }
 }
 

@@ -10,8 +10,12 @@ use super::{runtime, waits};
 
 /// A nice value that is larger by this gets a third of the CPU time, or less.
 const NICER: i8 = 5;
-/// The usual timer slack is 50 µs: a sleep that takes longer by more than twice that shows another.
+/// The usual timer slack is 50 µs: a sleep that takes longer by more than twice that shows another, where the slack is not known.
 const SLACK_NS: u64 = 100_000;
+/// Less slack is not worth a change. Sleeps that are late by half of the slack on average are so by the slack, and those for this share of the
+/// run are a loss: a few long ones are not.
+const LEAST_SLACK_NS: u64 = 10_000;
+const BY_SLACK: f64 = 0.10;
 /// Page faults and maps that take this part of what the thread does are the allocator's.
 const ALLOCATES: f64 = 0.5;
 /// Copies of pages that take this share of the run make its forks a part of that loss.
@@ -51,7 +55,6 @@ pub(super) fn found(thread: &ThreadBudget, budget: &Budget) -> Vec<Found> {
     let mut all: Vec<Found> = Vec::new();
     for part in thread.parts.iter().filter(|part| part.ns > 0) {
         let Some(Sort { kind, place, may_be_idle }) = facts.sort(part) else { continue };
-        let part = &TimePart { ns: part.ns.saturating_add(facts.until_awake(part)), ..part.clone() };
         let lock = |place: &LossPlace| (place.lock.clone(), place.file.clone().filter(|_| place.file_lock));
         let same = |one: &&mut Found| one.kind == kind && lock(&one.place) == lock(&place);
         if let Some(one) = all.iter_mut().find(same) {
@@ -99,9 +102,6 @@ pub(super) struct Facts<'a> {
     rechecked: Vec<Rechecked<'a>>,
     /// How often it waited in the call of event loops, epoll_wait(2).
     loops: u64,
-    /// How often it waited, and the time after that in which its CPU was idle yet.
-    waits: u64,
-    awakes_ns: u64,
     /// The kernel delayed as many acknowledgements as there are waits that may be for one.
     acks_are_late: bool,
     /// The thread that has the interpreter's lock, and the process that traces.
@@ -124,8 +124,6 @@ impl<'a> Facts<'a> {
             copies_most: copies && copied > spent(thread, |part| part.spent == Spent::FaultNew),
             rechecked: waits::rechecked(thread),
             own_work: own_work(thread),
-            waits: thread.parts.iter().filter(|part| is_wait(part)).fold(0, |sum, part| sum.saturating_add(part.times)),
-            awakes_ns: spent(thread, is_short_unnamed),
             acks_are_late: waits::are_acknowledged_late(budget),
             loops: polls.fold(0, |sum, part| sum.saturating_add(part.times)),
             interpreter: runtime::interpreter(thread, budget),
@@ -163,7 +161,7 @@ impl<'a> Facts<'a> {
             }
             Spent::Traced => Sort::by(LossKind::Tracer, culprit()),
             Spent::Frozen => Sort::kept(LossKind::Frozen, LossPlace { culprit: culprit(), ..of_cgroup() }),
-            Spent::SleptLonger => slept_longer(part)?,
+            Spent::SleptLonger => self.slept_longer(part)?,
             Spent::Asleep => self.asleep(part)?,
             Spent::Socket if waits::is_tick(part, self.budget.tick_ns) => {
                 Sort::kept(LossKind::CoarseTimeout, LossPlace { call: part.call.clone(), ..LossPlace::default() })
@@ -188,9 +186,9 @@ impl<'a> Facts<'a> {
             Spent::Running if self.own_work => Sort::kept(LossKind::OwnWork, nowhere()),
             Spent::Lock
             | Spent::FileLock
-            | Spent::MessageQueue
             | Spent::Condition
             | Spent::Pipe
+            | Spent::MessageQueue
             | Spent::Socket
             | Spent::Child
             | Spent::Spawn
@@ -234,14 +232,6 @@ impl<'a> Facts<'a> {
         yields.saturating_mul(2) > spent(other, |part| matches!(part.spent, Spent::Running | Spent::Ready))
     }
 
-    /// How much of the time in which its CPU was idle, and had to wake up for the thread, comes after the waits of this part: its share by number.
-    fn until_awake(&self, part: &TimePart) -> u64 {
-        if !is_wait(part) || self.waits == 0 {
-            return 0;
-        }
-        (u128::from(self.awakes_ns) * u128::from(part.times) / u128::from(self.waits)) as u64
-    }
-
     /// The memory limit that made the thread reclaim, with the kernel's count of how often it was hit.
     fn memory(&self, part: &TimePart) -> LossPlace {
         let cgroup = part.thing.cgroup.clone();
@@ -268,6 +258,18 @@ impl<'a> Facts<'a> {
         let beside = quota.is_some_and(|quota| quota.throttled_ns > self.thread.wall_ns);
         let crowd = busy > 2 && beside && cpus.is_some_and(|cpus| busy as f64 > cpus + 1.0);
         Sort::kept(if crowd { LossKind::ThreadsOverQuota } else { LossKind::Quota }, place)
+    }
+
+    /// Sleeps that are late by the thread's timer slack.
+    fn slept_longer(&self, part: &TimePart) -> Option<Sort> {
+        let each = part.ns / part.times.max(1);
+        let by_slack = match self.thread.timer_slack_ns {
+            Some(slack) => slack >= LEAST_SLACK_NS && each >= slack / 2,
+            None => each > SLACK_NS,
+        };
+        let is_ordinary = matches!(self.thread.policy, ThreadPolicy::Fair(_) | ThreadPolicy::Idle);
+        let is_much = each > SLACK_NS || share(part.ns, self.thread) >= BY_SLACK;
+        (is_ordinary && by_slack && is_much).then(|| Sort::kept(LossKind::TimerSlack, LossPlace::default()))
     }
 
     /// A sleep in a handler of an event loop, or a time-out in a wait for a signal. Other sleeps are the program's choice.
@@ -340,42 +342,6 @@ pub(super) fn without_quota(thread: &ThreadBudget) -> u64 {
 /// A long time in the queue of which nobody's name is known.
 fn is_unnamed(part: &TimePart) -> bool {
     part.spent == Spent::Ready && part.who.is_none() && part.ns / part.times.max(1) >= UNNAMED_NS
-}
-
-/// Time in which the CPU was idle: it had to wake up.
-fn is_short_unnamed(part: &TimePart) -> bool {
-    part.spent == Spent::Ready && part.who.is_none() && !is_unnamed(part)
-}
-
-/// Whether the thread is blocked, and ready after each of the stretches.
-const fn is_wait(part: &TimePart) -> bool {
-    matches!(
-        part.spent,
-        Spent::Asleep
-            | Spent::Disk
-            | Spent::Lock
-            | Spent::FileLock
-            | Spent::Condition
-            | Spent::Pipe
-            | Spent::Socket
-            | Spent::Poll
-            | Spent::OtherFile
-            | Spent::FaultFile
-            | Spent::FaultSwap
-            | Spent::Reclaim
-            | Spent::MmapLock
-            | Spent::Child
-            | Spent::Spawn
-            | Spent::Pause
-            | Spent::Supervisor
-            | Spent::Blocked
-    )
-}
-
-/// A timer slack that was set.
-fn slept_longer(part: &TimePart) -> Option<Sort> {
-    let each = part.ns / part.times.max(1);
-    (each > SLACK_NS).then(|| Sort::kept(LossKind::TimerSlack, LossPlace::default()))
 }
 
 fn runs_in(part: &TimePart, calls: &[&str]) -> bool {

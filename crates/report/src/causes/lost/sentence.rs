@@ -185,11 +185,11 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         LossKind::Interrupts => did("lost", format!(" to interrupts{}", bracketed(&culprit)), None),
         LossKind::TimerSlack => {
             let each = spoken::duration(loss.ns / loss.times.max(1));
-            did(
-                "slept",
-                " longer than it asked for".to_owned(),
-                Some(format!("its timer slack delays a sleep by {each} on average")),
-            )
+            let detail = match thread.and_then(|thread| thread.timer_slack_ns) {
+                Some(slack) => format!("{each} each on average, with a timer slack of {}", spoken::duration(slack)),
+                None => format!("its timer slack delays a sleep by {each} on average"),
+            };
+            did("slept", " longer than it asked for".to_owned(), Some(detail))
         }
         LossKind::CoarseTimeout => {
             let detail = format!("the time-out of {} counts in ticks of HZ", or(&call, "the call"));

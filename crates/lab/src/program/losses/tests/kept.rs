@@ -210,6 +210,16 @@ fn a_sleep_is_longer_by_slack_and_the_usual_slack_is_no_loss() {
     assert_eq!(slept("clock_nanosleep", 1500, 300), LossKind::TimerSlack);
     assert_eq!(slept("clock_nanosleep", 150, 2000), LossKind::OnTime, "75 us each");
     assert_eq!(slept("read", 1500, 300), LossKind::TimerSlack, "a timerfd counts in no ticks");
+    let with = |timer_slack_ns, policy, ms, times| {
+        let own = main(vec![in_call("clock_nanosleep", part(Spent::SleptLonger, ms, times))]);
+        losses(&of(vec![ThreadBudget { timer_slack_ns, policy, ..own }]), PROGRAM)[0].kind
+    };
+    let fair = ThreadPolicy::Fair(0);
+    assert_eq!(with(Some(50_000), fair, 1500, 30_000), LossKind::TimerSlack, "50 us each: half of the run");
+    assert_eq!(with(Some(50_000), fair, 150, 3_000), LossKind::OnTime, "50 us each: what sleeps of 1 ms cost");
+    assert_eq!(with(Some(1), fair, 1500, 30_000), LossKind::OnTime, "there is no slack");
+    assert_eq!(with(Some(200_000), fair, 1500, 30_000), LossKind::OnTime, "such a slack makes longer sleeps");
+    assert_eq!(with(Some(50_000), ThreadPolicy::RealTime(50), 1500, 30_000), LossKind::OnTime, "it has no slack");
 }
 
 #[test]
@@ -267,18 +277,6 @@ fn a_memory_limit_has_its_size_and_the_kernels_count_and_another_groups_is_not_i
     );
     let other = judged("/other");
     assert_eq!((other.kind, other.place.limit, other.place.hits), (LossKind::Reclaim, None, None));
-}
-
-#[test]
-fn waits_have_the_time_until_their_idle_cpu_is_awake_and_no_other_time_ready() {
-    let with = |ready: TimePart| {
-        let own = thread(PROGRAM, "server", vec![part(Spent::Disk, 300, 15_000), part(Spent::Running, 300, 9), ready]);
-        // It slept 100 times.
-        losses(&of(vec![own]), PROGRAM).into_iter().find(|loss| loss.kind == LossKind::Disk).unwrap().ns / MS
-    };
-    assert_eq!(with(part(Spent::Ready, 151, 15_000)), 450, "its share by the number of waits");
-    assert_eq!(with(by(stranger("cc1"), part(Spent::Ready, 151, 15_000))), 300, "another had the CPU");
-    assert_eq!(with(part(Spent::Ready, 151, 15)), 300, "none takes 10 ms to wake up");
 }
 
 #[test]
