@@ -119,7 +119,7 @@ impl<'a> Facts<'a> {
         Self {
             thread,
             budget,
-            allocates: busy > 0 && allocator as f64 >= ALLOCATES * busy as f64,
+            allocates: busy > 0 && allocator as f64 >= ALLOCATES * busy as f64 && !thread.parts.iter().any(maps_a_file),
             copies,
             copies_most: copies && copied > spent(thread, |part| part.spent == Spent::FaultNew),
             rechecked: waits::rechecked(thread),
@@ -346,6 +346,11 @@ fn is_unnamed(part: &TimePart) -> bool {
 
 fn runs_in(part: &TimePart, calls: &[&str]) -> bool {
     part.spent == Spent::Running && part.call.as_deref().is_some_and(|call| calls.contains(&call))
+}
+
+/// An allocator's memory is on no disk.
+fn maps_a_file(part: &TimePart) -> bool {
+    part.spent == Spent::Disk && part.call.as_deref().is_some_and(|call| MAPS.contains(&call))
 }
 
 fn in_epoll(part: &TimePart) -> bool {

@@ -78,14 +78,30 @@ fn program_within(budget: &Budget, program: u32) -> u32 {
             _ => break,
         }
     }
-    process
+    worker(budget, process).unwrap_or(process)
+}
+
+/// The process that does the work where this one does nothing but wait for signals and for the ends of others.
+fn worker(budget: &Budget, process: u32) -> Option<u32> {
+    let only_waits = |thread: &ThreadBudget| {
+        share(spent(thread, |part| matches!(part.spent, Spent::Pause | Spent::Child | Spent::Spawn)), thread) >= WRAPS
+    };
+    let members = || budget.threads.iter().filter(|thread| thread.pid == process);
+    let run_ns = members().map(|thread| thread.wall_ns).max()?;
+    let works = |thread: &ThreadBudget| spent(thread, |part| works(part.spent));
+    let busiest = budget.threads.iter().filter(|thread| thread.pid != process).max_by_key(|thread| works(thread))?;
+    let is_busy = works(busiest) as f64 >= OF_ONE_CHILD * run_ns as f64;
+    (members().all(only_waits) && is_busy).then_some(busiest.pid)
+}
+
+/// It computed, or was kept from that.
+const fn works(spent: Spent) -> bool {
+    matches!(spent, Spent::Running | Spent::Ready | Spent::ThrottledByQuota | Spent::Disk)
 }
 
 /// Whether a process does nothing here but wait for another that it started: for its end, or once for what that computes and writes to a pipe.
 fn is_for_child(part: &TimePart, main: &ThreadBudget, budget: &Budget) -> bool {
     let watched = |who: &Who| who.pid != main.pid && budget.threads.iter().any(|thread| thread.pid == who.pid);
-    // It computed, or was kept from that.
-    let works = |spent| matches!(spent, Spent::Running | Spent::Ready | Spent::ThrottledByQuota | Spent::Disk);
     let computed = |who: &Who| who.meanwhile.as_ref().is_some_and(|did| works(did.spent));
     match part.spent {
         Spent::Child => true,

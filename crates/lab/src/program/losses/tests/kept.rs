@@ -292,6 +292,8 @@ fn an_allocator_does_most_of_the_work_or_is_not_named() {
     assert_eq!((loss.kind, loss.ns), (LossKind::Allocator, 500 * MS));
     let all = faults(2400);
     assert_eq!((all[0].kind, all.len()), (LossKind::Computes, 1));
+    let of_files = [in_call("munmap", part(Spent::Disk, 50, 90)), part(Spent::FaultNew, 300, 9000)];
+    assert_ne!(kind(of_files.to_vec()), LossKind::Allocator, "an allocator's memory is on no disk");
 }
 
 #[test]

@@ -164,6 +164,26 @@ fn a_shell_does_not_lead_but_a_program_that_waits_for_its_children_does() {
 }
 
 #[test]
+fn a_process_that_waits_for_signals_does_not_lead_where_another_one_works() {
+    let process = |pid, name: &str, part: TimePart| ThreadBudget {
+        pid,
+        process: name.into(),
+        wall_ns: part.ns,
+        parts: vec![part],
+        ..thread(pid, name, vec![])
+    };
+    let beside = |own: Spent, ms, of_worker: Spent| {
+        let master = process(PROGRAM, "master", part(own, 3000, 1));
+        let worker = process(200, "worker", part(of_worker, ms, 9));
+        losses(&of(vec![master, worker]), PROGRAM)[0].subject.clone()
+    };
+    assert_eq!(beside(Spent::Pause, 2900, Spent::Running), "worker");
+    assert_eq!(beside(Spent::Pause, 2900, Spent::Poll), "master", "nobody works");
+    assert_eq!(beside(Spent::Pipe, 2900, Spent::Running), "master", "it waits for what another one writes");
+    assert_eq!(beside(Spent::Asleep, 2900, Spent::Running), "master", "it has a life of its own");
+}
+
+#[test]
 fn a_program_that_waits_once_for_what_a_child_computes_does_not_lead() {
     let process = |pid, parts: Vec<TimePart>| {
         let (process, thread) = ("git".to_owned(), thread(pid, "git", vec![]));
