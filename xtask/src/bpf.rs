@@ -43,6 +43,7 @@ fn compile(source: &Path, object: &Path) -> anyhow::Result<()> {
         .arg(object)
         .current_dir(folder);
     tools::output(&mut compiler)?;
-    // What remains beside the code is BTF, by which the loader finds the fields of this kernel.
-    tools::output(Command::new(STRIP).arg("-g").arg(object)).map(drop)
+    // What remains beside the code is BTF, by which the loader finds the fields of this kernel. Its places in the code are relative to the
+    // sections already.
+    tools::output(Command::new(STRIP).args(["-g", "--remove-section=.rel.BTF.ext"]).arg(object)).map(drop)
 }
