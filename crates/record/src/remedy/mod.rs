@@ -136,6 +136,34 @@ impl LossThreads {
     }
 }
 
+/// Calls of which one can do the work of many.
+const OF_DATA: [&str; 14] = [
+    "read",
+    "readv",
+    "pread64",
+    "preadv",
+    "preadv2",
+    "write",
+    "writev",
+    "pwrite64",
+    "pwritev",
+    "pwritev2",
+    "fsync",
+    "fdatasync",
+    "sync_file_range",
+    "msync",
+];
+
+fn apart_from_the_disk(call: Option<&str>) -> String {
+    match call {
+        Some(call) if OF_DATA.contains(&call) => {
+            format!("fewer calls of {call}, each for more, or in a thread of their own")
+        }
+        Some(call) => format!("{call} in a thread of its own"),
+        None => "what waits for the disk in a thread of its own".to_owned(),
+    }
+}
+
 /// What to do about a loss; `None` where nothing general is known.
 #[must_use]
 pub fn of_loss(loss: &Loss, threads: &LossThreads) -> Option<LossRemedy> {
@@ -160,10 +188,7 @@ pub fn of_loss(loss: &Loss, threads: &LossThreads) -> Option<LossRemedy> {
         LossKind::Host => say("more or pinned CPUs for this virtual machine, on the host"),
         LossKind::TimerSlack => Some(threads.set(&Value::TimerSlack(Duration::from_nanos(1)))),
         LossKind::CoarseTimeout => say("ppoll(2) with the time-out before the call: it counts in nanoseconds"),
-        LossKind::Disk => say(&format!(
-            "fewer calls of {}, each for more, or in a thread of their own",
-            call.as_deref().unwrap_or("the disk")
-        )),
+        LossKind::Disk => say(&apart_from_the_disk(call.as_deref())),
         LossKind::Lock | LossKind::Chain => say("hold the lock for a shorter time, or divide what it protects"),
         LossKind::StarvedServer => say("give the other end its CPU"),
         LossKind::DelayedAck if loss.place.peer.is_none() => {

@@ -171,6 +171,19 @@ fn no_remedy_is_named_for_what_is_well_or_wanted() {
 }
 
 #[test]
+fn only_calls_for_data_can_be_fewer() {
+    for (call, said) in [
+        (Some("fdatasync"), "fewer calls of fdatasync, each for more, or in a thread of their own"),
+        (Some("getdents64"), "getdents64 in a thread of its own"),
+        (None, "what waits for the disk in a thread of its own"),
+    ] {
+        let place = LossPlace { call: call.map(str::to_owned), ..LossPlace::default() };
+        let loss = Loss { kind: LossKind::Disk, ns: 1, times: 1, subject: String::new(), tid: 7, place };
+        assert_eq!(of_loss(&loss, &LossThreads::default()).unwrap().text, said);
+    }
+}
+
+#[test]
 fn a_thread_of_no_known_number_has_no_command() {
     let loss = Loss {
         kind: LossKind::TimerSlack,
