@@ -197,9 +197,9 @@ pub fn of_loss(loss: &Loss, threads: &LossThreads) -> Option<LossRemedy> {
         LossKind::DelayedAck => say("TCP_NODELAY, or one write for each request"),
         LossKind::FaultFile => say("read the file before (MAP_POPULATE, posix_fadvise(2), mlock(2))"),
         LossKind::FaultSwap | LossKind::Reclaim => say(&format!("a higher memory limit{of_group}, or less memory")),
-        LossKind::FaultCopy => say("fork from a small process, use posix_spawn(3), or huge pages"),
+        LossKind::FaultCopy if call.is_some() => say("fork from a small process, use posix_spawn(3), or huge pages"),
         LossKind::MmapLock => say("map and unmap less in other threads, or in another process"),
-        LossKind::Allocator => say("keep freed memory (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of mallopt(3))"),
+        LossKind::Allocator => say("keep the memory (of malloc(3): M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of mallopt(3))"),
         LossKind::InterpreterLock => say("sys.setswitchinterval(1e-4), or processes instead of threads"),
         LossKind::EventLoop => say("a call that does not block, or a thread for what blocks"),
         LossKind::Collector => say("less garbage, or a collector that runs beside the program"),
@@ -213,7 +213,8 @@ pub fn of_loss(loss: &Loss, threads: &LossThreads) -> Option<LossRemedy> {
             Stop { signal: StopSignal::Ttou, by_kernel: true } => say("bring it to the foreground (fg)"),
             _ => None,
         },
-        LossKind::Frozen
+        LossKind::FaultCopy
+        | LossKind::Frozen
         | LossKind::Supervisor
         | LossKind::Condition
         | LossKind::Pipe

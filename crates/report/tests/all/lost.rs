@@ -137,6 +137,7 @@ fn each_loss_has_its_sentence() {
         of(LossKind::DelayedAck, LossPlace { peer: Some("server-3".into()), ..LossPlace::default() }),
         of(LossKind::FaultFile, LossPlace { file: Some("table-9".into()), ..LossPlace::default() }),
         of(LossKind::Reclaim, LossPlace { cgroup: Some("/small".into()), ..LossPlace::default() }),
+        of(LossKind::FaultCopy, LossPlace { call: Some("clone".into()), ..LossPlace::default() }),
         of(LossKind::EventLoop, LossPlace { call: Some("clock_nanosleep".into()), ..LossPlace::default() }),
     ];
     let simple = [

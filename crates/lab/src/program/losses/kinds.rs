@@ -175,13 +175,13 @@ impl<'a> Facts<'a> {
             }
             Spent::FaultFile => Sort::kept(LossKind::FaultFile, of_file()),
             Spent::FaultSwap => Sort::kept(LossKind::FaultSwap, self.memory(part)),
-            Spent::FaultCopy => Sort::by(LossKind::FaultCopy, culprit()),
-            Spent::FaultNew if self.copies_most => Sort::by(LossKind::FaultCopy, None),
+            Spent::FaultCopy => self.copied(),
+            Spent::FaultNew if self.copies_most => self.copied(),
             Spent::FaultNew if self.allocates => Sort::kept(LossKind::Allocator, nowhere()),
             Spent::Reclaim => Sort::kept(LossKind::Reclaim, self.memory(part)),
             Spent::MmapLock => Sort::by(LossKind::MmapLock, culprit()),
             Spent::Supervisor => Sort::by(LossKind::Supervisor, culprit()),
-            Spent::Running if self.copies && runs_in(part, &FORKS) => Sort::by(LossKind::FaultCopy, None),
+            Spent::Running if self.copies && runs_in(part, &FORKS) => self.copied(),
             Spent::Running if self.allocates && runs_in(part, &MAPS) => Sort::kept(LossKind::Allocator, nowhere()),
             Spent::Running if self.own_work => Sort::kept(LossKind::OwnWork, nowhere()),
             Spent::Lock
@@ -195,6 +195,13 @@ impl<'a> Facts<'a> {
             | Spent::Blocked => waits::sort(part, self.thread, self.meets(part))?,
             _ => return None,
         })
+    }
+
+    /// Copies of pages are of those that a child shares where the thread makes processes; else they may be of zeroes.
+    fn copied(&self) -> Sort {
+        let mut calls = self.thread.parts.iter().filter_map(|part| part.call.as_deref());
+        let call = calls.find(|call| FORKS.contains(call)).map(str::to_owned);
+        Sort::kept(LossKind::FaultCopy, LossPlace { call, ..LossPlace::default() })
     }
 
     /// Who had the CPU, and why it was preferred.

@@ -232,7 +232,10 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         }
         LossKind::FaultSwap => did("lost", " in page faults that read swap".to_owned(), too_small()),
         LossKind::FaultCopy => {
-            let what = " in forks and page faults that copy what a child shares";
+            let what = match call {
+                Some(_) => " in forks and page faults that copy what a child shares",
+                None => " in page faults that copy pages",
+            };
             did("lost", what.to_owned(), None)
         }
         LossKind::Reclaim => {
@@ -265,7 +268,7 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
             did("kept its event loop from other events for", String::new(), detail)
         }
         LossKind::Allocator => {
-            let detail = "its allocator gives memory back to the kernel and takes it again";
+            let detail = "it gives memory back to the kernel and takes it again";
             did("lost", " in page faults and unmaps".to_owned(), Some(detail.to_owned()))
         }
         LossKind::Collector => did("waited", " for its garbage collector".to_owned(), None),

@@ -247,7 +247,9 @@ fn faults_are_told_apart() {
     let swapped = first(vec![part(Spent::FaultSwap, 900, 900), limited()]);
     assert_eq!((swapped.kind, swapped.place.cgroup.as_deref()), (LossKind::FaultSwap, Some("/small")));
     let copied = first(vec![part(Spent::FaultCopy, 300, 900), in_call("clone", part(Spent::Running, 100, 5))]);
-    assert_eq!((copied.kind, copied.ns), (LossKind::FaultCopy, 400 * MS));
+    assert_eq!((copied.kind, copied.ns, copied.place.call.as_deref()), (LossKind::FaultCopy, 400 * MS, Some("clone")));
+    let zeroes = first(vec![part(Spent::FaultCopy, 300, 900), part(Spent::Running, 2000, 9)]);
+    assert_eq!((zeroes.kind, zeroes.place.call), (LossKind::FaultCopy, None), "it makes no process");
     let with_new = |new| {
         first(vec![part(Spent::FaultCopy, 300, 900), part(Spent::FaultNew, new, 90), part(Spent::Running, 2000, 9)])
     };
