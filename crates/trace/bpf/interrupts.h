@@ -18,6 +18,10 @@ APART int note_deadline(struct thread *thread, s64 call, u64 deadline, u64 now)
         if (!known)
             return 0;
     } else {
+        u64 step = deadline - known->last, before = known->step;
+        if ((step > before ? step - before : before - step) <= ALIKE_NS)
+            known->regular++;
+        known->step = step;
         known->count++;
     }
     known->last = deadline;

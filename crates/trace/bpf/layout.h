@@ -37,6 +37,8 @@ enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KER
 #define BRIEF_NS 3000
 /* The softirqs of an interrupt begin sooner than that after its handler. */
 #define AFTER_NS 2000
+/* Deadlines are rounded, those of floating-point numbers by more than a nanosecond. */
+#define ALIKE_NS 20
 /* A real-time thread that waits this long while none of its kind runs is throttled. */
 #define RT_WAIT_NS 1000000
 
@@ -217,6 +219,7 @@ struct turns_key {
 /* Deadlines that a thread waited for. */
 struct deadlines {
     u64 first, last, count, missed, behind, most;
+    u64 step, regular; /* from the one before to the last; how often a step was as long as the one before */
 };
 
 struct {

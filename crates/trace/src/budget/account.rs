@@ -344,7 +344,9 @@ impl<'a> Found<'a> {
 
     fn turns(&self, id: u32) -> Option<Turns> {
         let own = self.deadlines.range((id, i64::MIN, 0)..=(id, i64::MAX, u64::MAX));
-        let ((_, call, _), all) = own.max_by_key(|(_, all)| all.count)?;
+        // A timerfd with a period is regular.
+        let of_turns = own.filter(|((_, _, timer), all)| *timer != 0 || all.are_of_turns());
+        let ((_, call, _), all) = of_turns.max_by_key(|(_, all)| all.count)?;
         let period_ns = all.last_ns.saturating_sub(all.first_ns) / all.count.saturating_sub(1).max(1);
         Some(Turns {
             call: name_of(*call),

@@ -70,7 +70,7 @@ pub(super) const INODE_KEY: usize = 16;
 pub(super) const INODE_NAME: usize = 4 * 32;
 pub(super) const STACK: usize = 20 * 8;
 pub(super) const TURNS_KEY: usize = 16;
-pub(super) const DEADLINES: usize = 48;
+pub(super) const DEADLINES: usize = 64;
 pub(super) const CONTROL: usize = 48;
 /// 16 sums, by `enum spent`.
 pub(super) const ROUGH: usize = 16 * SUM;
@@ -313,9 +313,17 @@ pub(super) struct Deadlines {
     pub(super) missed: u64,
     pub(super) behind_ns: u64,
     pub(super) most_ns: u64,
+    /// How often two steps from one deadline to the next were alike.
+    pub(super) regular: u64,
 }
 
 impl Deadlines {
+    /// Whether they are those of turns. A program that sleeps until some time after now has deadlines too, which are at no regular distance, and
+    /// of which none is over at the call.
+    pub(super) const fn are_of_turns(&self) -> bool {
+        self.regular.saturating_mul(2).saturating_add(4) >= self.count || self.missed.saturating_mul(20) > self.count
+    }
+
     pub(super) fn read(bytes: &[u8; DEADLINES]) -> Self {
         let mut bytes = Bytes(bytes);
         Self {
@@ -325,6 +333,10 @@ impl Deadlines {
             missed: bytes.long(),
             behind_ns: bytes.long(),
             most_ns: bytes.long(),
+            regular: {
+                let _last_step = bytes.long();
+                bytes.long()
+            },
         }
     }
 }

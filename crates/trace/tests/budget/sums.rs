@@ -95,6 +95,27 @@ fn deadlines_that_were_over_at_the_call_are_counted() {
 }
 
 #[test]
+fn deadlines_some_time_after_now_make_no_turns_and_regular_ones_do() {
+    use punctual_linux::clock::{Clock, now_ns};
+    use punctual_linux::sleep::clock_nanosleep_until;
+    let turns_of = |next: fn(i64) -> i64| {
+        let work = || {
+            let mut deadline = now_ns(Clock::Monotonic);
+            for _ in 0..100 {
+                deadline = next(deadline);
+                let _ = clock_nanosleep_until(Clock::Monotonic, deadline);
+            }
+        };
+        watched("sleeps", work).map(|(thread, _)| thread.turns)
+    };
+    // As time.sleep() of Python does.
+    let Some(after_now) = turns_of(|_| now_ns(Clock::Monotonic) + 1_000_000) else { return };
+    assert_eq!(after_now, None);
+    let regular = turns_of(|last| last + 1_000_000).flatten();
+    assert_eq!(regular.map(|turns| (turns.turns, turns.period_ns)), Some((100, 1_000_000)));
+}
+
+#[test]
 fn turns_of_a_timerfd_are_its_expirations_and_the_overslept_ones_are_missed() {
     use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
     const PERIOD: i64 = 5_000_000;
