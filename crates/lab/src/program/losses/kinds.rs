@@ -13,9 +13,9 @@ const NICER: i8 = 5;
 /// The usual timer slack is 50 µs: a sleep that takes longer by more than twice that shows another, where the slack is not known.
 const SLACK_NS: u64 = 100_000;
 /// Less slack is not worth a change. Sleeps that are late by half of the slack on average are so by the slack, and those for this share of the
-/// run are a loss: a few long ones are not.
+/// run are a loss: a few long ones are not. Those of 1 ms are late by a little more.
 const LEAST_SLACK_NS: u64 = 10_000;
-const BY_SLACK: f64 = 0.10;
+const BY_SLACK: f64 = 0.05;
 /// Page faults and maps that take this part of what the thread does are the allocator's.
 const ALLOCATES: f64 = 0.5;
 /// Copies of pages that take this share of the run make its forks a part of that loss.
