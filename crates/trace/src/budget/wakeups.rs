@@ -11,19 +11,23 @@ const UNNAMED_NS: u64 = 1_000_000;
 /// than asked: to each its share by number. A program waits until it runs again.
 pub(super) fn join_waits(parts: &mut Vec<TimePart>) {
     let Some(at) = parts.iter().position(is_wakeup) else { return };
-    let (ns, waits) = (parts[at].ns, parts.iter().filter(|part| ends_by_wakeup(part)).map(|part| part.times).sum());
+    let Some(first) = parts.iter().position(ends_by_wakeup) else { return };
+    let waits: u64 = parts.iter().filter(|part| ends_by_wakeup(part)).map(|part| part.times).sum();
+    let TimePart { ns, times, .. } = parts[at];
+    // A wait has one wake-up: what is more came after something else.
+    let number = u128::from(waits.max(times).max(1));
     let mut joined = 0;
     for part in parts.iter_mut().filter(|part| ends_by_wakeup(part)) {
-        let share = (u128::from(ns) * u128::from(part.times) / u128::from(u64::max(waits, 1))) as u64;
+        let share = (u128::from(ns) * u128::from(part.times) / number) as u64;
         part.ns += share;
         joined += share;
     }
-    parts[at].ns -= joined;
-    // The rest of a division, or a thread of which no wait was seen.
-    if joined > 0 {
-        let rest = parts.remove(at).ns;
-        let last = parts.iter_mut().find(|part| ends_by_wakeup(part));
-        last.into_iter().for_each(|part| part.ns += rest);
+    if waits >= times {
+        // With what the divisions left over.
+        parts[first].ns += ns - joined;
+        parts.remove(at);
+    } else {
+        (parts[at].ns, parts[at].times) = (ns - joined, times - waits);
     }
 }
 
@@ -38,6 +42,9 @@ fn ends_by_wakeup(part: &TimePart) -> bool {
     match part.spent {
         Spent::FileLock => !sleeps,
         Spent::SleptLonger
+        | Spent::Stopped
+        | Spent::Traced
+        | Spent::Frozen
         | Spent::Disk
         | Spent::Lock
         | Spent::Condition
@@ -86,6 +93,8 @@ mod tests {
         let between_tries = TimePart { call: Some("nanosleep".into()), ..part(Spent::FileLock, 7_000, 9) };
         assert_eq!(joined(vec![between_tries, ready.clone()])[0], (Spent::FileLock, 7_000, 9), "as long as asked");
         assert_eq!(joined(vec![asleep, ready])[1], (Spent::Ready, 4_001, 40), "it did not wait");
+        let few = joined(vec![part(Spent::SleptLonger, 500, 10), part(Spent::Ready, 40_000, 40)]);
+        assert_eq!(few, [(Spent::SleptLonger, 10_500, 10), (Spent::Ready, 30_000, 30)], "ten waits have ten wake-ups");
         let long = part(Spent::Ready, 40 * UNNAMED_NS, 40);
         assert_eq!(joined(vec![lock, long])[0], (Spent::Lock, 9_000, 30), "it was kept from its CPU");
     }
