@@ -373,9 +373,12 @@ fn lost(thread: &ThreadBudget) -> (u64, u64) {
 }
 
 fn alike(one: &TimePart, other: &TimePart) -> bool {
-    // Workers of one name are one here.
+    // Workers of one name are one here, but punctual itself is none of them.
+    let watches = |who: &Who| who.pid == std::process::id();
     let who = match (&one.who, &other.who) {
-        (Some(one), Some(other)) => one.thread == other.thread && one.process == other.process,
+        (Some(one), Some(other)) => {
+            one.thread == other.thread && one.process == other.process && watches(one) == watches(other)
+        }
         (one, other) => one.is_none() && other.is_none(),
     };
     who && one.spent == other.spent && one.call == other.call && one.thing == other.thing

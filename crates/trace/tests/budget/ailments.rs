@@ -10,7 +10,7 @@ use std::sync::{Mutex, mpsc};
 use std::thread::sleep;
 use std::time::Duration;
 
-use punctual_record::{Budget, Spent, Stop, StopSignal, ThreadBudget, ThreadPolicy};
+use punctual_record::{Budget, Spent, Stop, StopSignal, ThreadBudget, ThreadPolicy, TimePart};
 use punctual_testing::{Disturbed, undisturbed};
 
 use crate::{assert_whole, ns, spent, took, watched};
@@ -308,6 +308,50 @@ fn who_had_the_cpu() {
     let by_hog = by_hog.unwrap_or_else(|| panic!("{thread:?}"));
     assert!(by_hog.ns > 10 * MS, "{thread:?}");
     assert_eq!(by_hog.who.as_ref().unwrap().policy, ThreadPolicy::Fair(-15));
+}
+
+/// Computes on this CPU until `done`, beside a process with the name of this one. Returns its number.
+fn compute_beside_a_namesake(cpu: usize, name: &str, done: &AtomicBool) -> u32 {
+    let renamed = "printf %s \"$0\" >/proc/$$/comm; while :; do :; done";
+    let mut namesake = Command::new("sh").args(["-c", renamed, name]).spawn().unwrap();
+    let its_own = namesake.id().cast_signed();
+    let own = punctual_linux::sched::current_thread_id();
+    for tid in [own, its_own] {
+        punctual_linux::sched::set_affinity(tid, &[cpu]).unwrap();
+    }
+    while !done.load(Ordering::SeqCst) {
+        std::hint::spin_loop();
+    }
+    namesake.kill().unwrap();
+    namesake.wait().unwrap();
+    namesake.id()
+}
+
+#[test]
+fn a_process_with_the_name_of_the_one_that_watches_is_told_apart() {
+    let cpu = punctual_testing::first_cpu();
+    let main = std::fs::read_to_string(format!("/proc/{}/comm", std::process::id())).unwrap();
+    let (name, done) = (main.trim(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let (go, told) = mpsc::channel::<()>();
+        // It begins before the watch, so that it is not watched.
+        let over = &done;
+        let computes = move || told.recv().is_ok().then(|| compute_beside_a_namesake(cpu, name, over));
+        let beside = std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, computes).unwrap();
+        let victim = watched("victim", || {
+            punctual_linux::sched::set_affinity(0, &[cpu]).unwrap();
+            go.send(()).unwrap();
+            crate::compute(Duration::from_millis(200));
+            done.store(true, Ordering::SeqCst);
+        });
+        drop(go);
+        let (Some((thread, budget)), Some(namesake)) = (victim, beside.join().unwrap()) else { return };
+        assert_eq!(budget.watcher, Some(std::process::id()));
+        let namesakes = |part: &&TimePart| part.who.as_ref().is_some_and(|who| who.thread == name);
+        let had_the_cpu = spent(&thread, Spent::Ready).into_iter().filter(namesakes);
+        let processes: Vec<u32> = had_the_cpu.filter_map(|part| Some(part.who.as_ref()?.pid)).collect();
+        assert!(processes.contains(&std::process::id()) && processes.contains(&namesake), "{thread:?}");
+    });
 }
 
 #[test]
