@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::sched;
 use punctual_linux::sleep::clock_nanosleep_until;
+use punctual_linux::syscall_name::number_of;
 use punctual_linux::usage::thread_usage;
 use punctual_testing::{Disturbed, Lack, undisturbed};
 
@@ -34,6 +35,25 @@ fn a_refusal_by_privilege_names_the_capabilities() {
     assert!(refused.remedy().is_some_and(|remedy| remedy.contains("cap_bpf,cap_perfmon")), "{refused:?}");
     let error = std::io::Error::from_raw_os_error(rustix::io::Errno::INVAL.raw_os_error());
     assert!(super::refused("sched_switch", &error).remedy().is_some_and(|remedy| remedy.contains("BTF")));
+}
+
+#[test]
+fn calls_that_wait_for_a_child_to_execute_are_known_by_their_flags() {
+    let _alone = punctual_testing::alone();
+    let own = rustix::thread::gettid().as_raw_nonzero().get();
+    let Some(mut programs) = attached(&Target { tids: vec![own], with_children: true }) else { return };
+    // posix_spawn(3) is a clone(2) or clone3(2) with CLONE_VFORK; dash calls vfork(2).
+    for words in [&["true"][..], &["dash", "-c", "/bin/true; /bin/true; :"]] {
+        for _ in 0..20 {
+            assert!(std::process::Command::new(words[0]).args(&words[1..]).status().unwrap().success());
+        }
+    }
+    programs.end().unwrap();
+    let makes = ["clone", "clone3", "vfork"].map(number_of);
+    let keys = programs.sums().into_keys().map(|key| raw::Key::read(&key));
+    let blocked = keys.filter(|key| key.spent == raw::spent::BLOCKED && makes.contains(&Some(i64::from(key.call))));
+    let waits: Vec<raw::Key> = blocked.collect();
+    assert!(!waits.is_empty() && waits.iter().all(|key| key.how & raw::how::FOR_CHILD != 0), "{waits:?}");
 }
 
 #[test]
