@@ -43,7 +43,7 @@ fn compile(source: &Path, object: &Path) -> anyhow::Result<()> {
         .arg(object)
         .current_dir(folder);
     tools::output(&mut compiler)?;
-    // What remains beside the code is BTF, by which the loader finds the fields of this kernel. Its places in the code are relative to the
-    // sections already.
+    // What remains beside the code is BTF, by which the loader finds the fields of this kernel. It reads no relocations of .BTF.ext: the offsets
+    // there are relative to their sections already.
     tools::output(Command::new(STRIP).args(["-g", "--remove-section=.rel.BTF.ext"]).arg(object)).map(drop)
 }

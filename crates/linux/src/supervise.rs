@@ -308,7 +308,7 @@ fn prepare(settings: Settings, mask: &libc::sigset_t, gate: Option<&Gate>) -> io
 #[derive(Debug)]
 pub struct Gate {
     end: OwnedFd,
-    /// The new process inherits a copy, which it must close by number. Kept here, the number is no other descriptor's meanwhile.
+    /// The new process closes its copy by number. While this one is open, no other descriptor has the number.
     keepers: Arc<OwnedFd>,
 }
 
@@ -356,7 +356,7 @@ impl GateKeeper {
 
 impl Drop for GateKeeper {
     fn drop(&mut self) {
-        // If this fails, there is no process, and none will come.
+        // It fails where nobody waits at the gate any more.
         let _ = rustix::net::send(&*self.0, &[0], SendFlags::NOSIGNAL);
     }
 }
@@ -535,13 +535,14 @@ mod tests {
 
     #[test]
     fn behind_a_gate_without_keeper_a_failed_exec_is_told() {
-        let place_of_the_signals = std::fs::File::open("/dev/null").unwrap();
+        // The signalfd gets its number.
+        let lower = std::fs::File::open("/dev/null").unwrap();
         let (gate, keeper) = gate().unwrap();
-        // The descriptors by which exec's failure is told would get the keeper's numbers, if these were free.
-        drop((keeper, place_of_the_signals));
+        // Command::spawn opens a pipe for the errno of a failed exec. It must not get the keeper's number, which the child closes.
+        drop((keeper, lower));
         let missing = Command::new("/nonexistent/program");
         let error = Supervised::spawn_behind(missing, Settings::default(), gate).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::NotFound, "the descriptor that tells it was closed: {error}");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound, "the child closed the pipe for the errno: {error}");
     }
 
     #[test]
