@@ -112,6 +112,17 @@ pub struct TimePart {
     pub thing: Thing,
 }
 
+impl TimePart {
+    /// No CPU takes as long to wake up.
+    const KEPT_NS: u64 = 1_000_000;
+
+    /// Whether the thread was in the queue of a CPU for a long time on average, and nobody is known to have had the CPU meanwhile.
+    #[must_use]
+    pub fn is_kept_by_unknown(&self) -> bool {
+        self.spent == Spent::Ready && self.who.is_none() && self.ns / self.times.max(1) >= Self::KEPT_NS
+    }
+}
+
 /// Figures of stretches are never 0 where they were counted.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
 const fn is_unknown(figure: &u64) -> bool {

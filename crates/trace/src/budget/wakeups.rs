@@ -4,9 +4,6 @@ use punctual_record::{Spent, TimePart};
 
 use super::kind::SLEEPS;
 
-/// In the queue of a CPU for so long on average, with nobody's name, a thread was kept from it: no CPU takes as long to wake up.
-const UNNAMED_NS: u64 = 1_000_000;
-
 /// Adds the time in which a CPU was idle, and had to wake up for the thread, to the waits that came before, and to what sleeps took longer
 /// than asked: to each its share by number. A program waits until it runs again.
 pub(super) fn join_waits(parts: &mut Vec<TimePart>) {
@@ -32,37 +29,20 @@ pub(super) fn join_waits(parts: &mut Vec<TimePart>) {
 }
 
 fn is_wakeup(part: &TimePart) -> bool {
-    part.spent == Spent::Ready && part.who.is_none() && part.ns / part.times.max(1) < UNNAMED_NS
+    part.spent == Spent::Ready && part.who.is_none() && !part.is_kept_by_unknown()
 }
 
 /// Whether the thread is ready after each of the stretches. A sleep that was asked for goes on to one that took longer, also where it is one
 /// between two tries for the lock of a file.
 fn ends_by_wakeup(part: &TimePart) -> bool {
-    let sleeps = part.call.as_deref().is_some_and(|call| SLEEPS.contains(&call));
     match part.spent {
-        Spent::FileLock => !sleeps,
-        Spent::SleptLonger
-        | Spent::Stopped
-        | Spent::Traced
-        | Spent::Frozen
-        | Spent::Disk
-        | Spent::Lock
-        | Spent::Condition
-        | Spent::Pipe
-        | Spent::MessageQueue
-        | Spent::Socket
-        | Spent::Poll
-        | Spent::OtherFile
-        | Spent::FaultFile
-        | Spent::FaultSwap
-        | Spent::Reclaim
-        | Spent::MmapLock
-        | Spent::Child
-        | Spent::Spawn
-        | Spent::Pause
-        | Spent::Supervisor
-        | Spent::Blocked => true,
-        _ => false,
+        Spent::Running | Spent::Interrupted | Spent::FaultCopy | Spent::FaultNew => false,
+        Spent::Ready | Spent::Host | Spent::ThrottledByQuota | Spent::ThrottledRealTime | Spent::ThrottledDeadline => {
+            false
+        }
+        Spent::Asleep | Spent::Unknown => false,
+        Spent::FileLock => !part.call.as_deref().is_some_and(|call| SLEEPS.contains(&call)),
+        _ => true,
     }
 }
 
@@ -95,7 +75,7 @@ mod tests {
         assert_eq!(joined(vec![asleep, ready])[1], (Spent::Ready, 4_001, 40), "it did not wait");
         let few = joined(vec![part(Spent::SleptLonger, 500, 10), part(Spent::Ready, 40_000, 40)]);
         assert_eq!(few, [(Spent::SleptLonger, 10_500, 10), (Spent::Ready, 30_000, 30)], "ten waits have ten wake-ups");
-        let long = part(Spent::Ready, 40 * UNNAMED_NS, 40);
+        let long = part(Spent::Ready, 40_000_000, 40);
         assert_eq!(joined(vec![lock, long])[0], (Spent::Lock, 9_000, 30), "it was kept from its CPU");
     }
 

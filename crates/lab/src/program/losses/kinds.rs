@@ -35,8 +35,6 @@ const TOGETHER: f64 = 0.25;
 /// Calls that map and unmap memory; that make processes.
 const MAPS: [&str; 5] = ["mmap", "munmap", "brk", "mremap", "madvise"];
 const FORKS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
-/// A thread that nobody is known to keep from a CPU for so long is kept all the same.
-const UNNAMED_NS: u64 = 1_000_000;
 /// Losses of time in the queue of a CPU.
 pub(super) const QUEUED: [LossKind; 6] = [
     LossKind::HogThread,
@@ -184,16 +182,7 @@ impl<'a> Facts<'a> {
             Spent::Running if self.copies && runs_in(part, &FORKS) => self.copied(),
             Spent::Running if self.allocates && runs_in(part, &MAPS) => Sort::kept(LossKind::Allocator, nowhere()),
             Spent::Running if self.own_work => Sort::kept(LossKind::OwnWork, nowhere()),
-            Spent::Lock
-            | Spent::FileLock
-            | Spent::Condition
-            | Spent::Pipe
-            | Spent::MessageQueue
-            | Spent::Socket
-            | Spent::Child
-            | Spent::Spawn
-            | Spent::Blocked => waits::sort(part, self.thread, self.meets(part))?,
-            _ => return None,
+            _ => waits::sort(part, self.thread, self.meets(part))?,
         })
     }
 
@@ -306,7 +295,7 @@ impl<'a> Facts<'a> {
 
     /// A long time in the queue is for those who had the CPU in the rest of it, or of a limit where none had it.
     fn unnamed(&self, all: &mut [Found]) {
-        let parts = self.thread.parts.iter().filter(|part| is_unnamed(part));
+        let parts = self.thread.parts.iter().filter(|part| part.is_kept_by_unknown());
         let (ns, times) = parts
             .fold((0u64, 0u64), |(ns, times), part| (ns.saturating_add(part.ns), times.saturating_add(part.times)));
         let limited = matches!(self.thread.policy, ThreadPolicy::RealTime(_));
@@ -343,12 +332,7 @@ impl<'a> Facts<'a> {
 /// For how long a thread was without quota: throttled, or ready where none ran.
 pub(super) fn without_quota(thread: &ThreadBudget) -> u64 {
     let throttled = spent(thread, |part| part.spent == Spent::ThrottledByQuota);
-    if throttled == 0 { 0 } else { throttled.saturating_add(spent(thread, is_unnamed)) }
-}
-
-/// A long time in the queue of which nobody's name is known.
-fn is_unnamed(part: &TimePart) -> bool {
-    part.spent == Spent::Ready && part.who.is_none() && part.ns / part.times.max(1) >= UNNAMED_NS
+    if throttled == 0 { 0 } else { throttled.saturating_add(spent(thread, TimePart::is_kept_by_unknown)) }
 }
 
 fn runs_in(part: &TimePart, calls: &[&str]) -> bool {
