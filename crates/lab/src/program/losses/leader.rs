@@ -43,7 +43,7 @@ pub(super) fn leader(budget: &Budget, program: u32) -> Option<&ThreadBudget> {
     let busiest = members.iter().copied().max_by_key(|thread| activity(thread))?;
     let main = members.iter().copied().find(|thread| thread.tid == thread.pid);
     let leads = |main: &ThreadBudget| activity(main).saturating_mul(MAIN) >= activity(busiest);
-    if main.is_some_and(|main| main.thread == busiest.thread && !(has_deadlines(main) && leads(main))) {
+    if main.is_some_and(|main| main.thread == busiest.thread && !(is_periodic(main) && leads(main))) {
         // Threads of one name take turns, as those of Go do.
         let alike = members.iter().copied().filter(|thread| thread.thread == busiest.thread);
         return alike.max_by_key(|thread| spent(thread, |part| part.spent == Spent::Running));
@@ -51,9 +51,12 @@ pub(super) fn leader(budget: &Budget, program: u32) -> Option<&ThreadBudget> {
     main.filter(|main| leads(main)).or(Some(busiest))
 }
 
-/// Whether the thread is periodic: those of Go sleep in a thread of the runtime's own.
-fn has_deadlines(thread: &ThreadBudget) -> bool {
-    thread.turns.as_ref().is_some_and(|turns| turns.turns >= TURNS)
+/// Whether the thread has turns, or sleeps time and again by the C library. Threads of Go do neither: its runtime sleeps in a thread of its
+/// own, and calls nanosleep(2) itself.
+fn is_periodic(thread: &ThreadBudget) -> bool {
+    let sleeps = |part: &&TimePart| part.spent == Spent::Asleep && part.call.as_deref() == Some("clock_nanosleep");
+    let slept = || thread.parts.iter().filter(sleeps).fold(0u64, |sum, part| sum.saturating_add(part.times));
+    thread.turns.as_ref().is_some_and(|turns| turns.turns >= TURNS) || slept() >= TURNS
 }
 
 /// The process that a shell or a wrapper started and waits for, else the program itself.

@@ -40,11 +40,15 @@ pub(super) fn interpreter<'a>(thread: &'a ThreadBudget, budget: &'a Budget) -> O
     if !thread.process.starts_with("python") {
         return None;
     }
+    let others = || budget.threads.iter().filter(|other| other.pid == thread.pid && other.tid != thread.tid);
+    let computes = |other: &ThreadBudget| {
+        share(spent(other, |part| matches!(part.spent, Spent::Running | Spent::Ready)), other) >= COMPUTES
+    };
     let holder = |part: &'a TimePart| {
         let who = part.who.as_ref().filter(|who| part.spent == Spent::Condition && who.pid == thread.pid)?;
-        let other = budget.threads.iter().find(|other| other.tid == who.tid)?;
-        let busy = spent(other, |part| matches!(part.spent, Spent::Running | Spent::Ready));
-        (share(busy, other) >= COMPUTES).then_some((part, who.thread.as_str()))
+        // Threads of one name have one number, maybe that of this thread.
+        let mut namesakes = others().filter(|other| other.thread == who.thread);
+        namesakes.any(computes).then_some((part, who.thread.as_str()))
     };
     let (_, holder) = thread.parts.iter().filter_map(holder).max_by_key(|(part, _)| part.ns)?;
     let waits = |is_so: &dyn Fn(&TimePart) -> bool| {

@@ -202,11 +202,19 @@ fn a_program_that_waits_once_for_what_a_child_computes_does_not_lead() {
 }
 
 #[test]
-fn of_threads_of_one_name_the_one_with_deadlines_leads() {
+fn of_threads_of_one_name_the_periodic_one_leads() {
     let turns = Turns { period_ns: 6 * MS, turns: 400, ..Turns::default() };
-    let sleeper = || main(vec![part(Spent::Disk, 1800, 400)]);
+    let sleeps_in = |call: &str| {
+        let mut sleeper = main(vec![part(Spent::Disk, 1800, 400)]);
+        let asleep = sleeper.parts.iter_mut().filter(|part| part.spent == Spent::Asleep);
+        asleep.for_each(|part| part.call = Some(call.into()));
+        sleeper
+    };
+    let sleeper = || sleeps_in("epoll_pwait");
     let busy = || thread(101, "server", vec![part(Spent::Running, 2000, 400), part(Spent::Ready, 900, 300)]);
     let leads = |main: ThreadBudget| losses(&of(vec![main, busy()]), PROGRAM)[0].kind;
     assert_eq!(leads(ThreadBudget { turns: Some(turns), ..sleeper() }), LossKind::Disk);
     assert_ne!(leads(sleeper()), LossKind::Disk, "as threads of Go, they take turns");
+    assert_ne!(leads(sleeps_in("nanosleep")), LossKind::Disk, "Go's runtime calls it");
+    assert_eq!(leads(sleeps_in("clock_nanosleep")), LossKind::Disk, "time.sleep() of Python is no turn, but periodic");
 }

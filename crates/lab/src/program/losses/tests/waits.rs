@@ -128,6 +128,16 @@ fn runtimes_have_locks_of_their_own() {
     let gil = of_process("python3", asked(2000, 300));
     let culprit = gil.place.culprit.as_deref();
     assert_eq!((gil.kind, gil.ns, culprit), (LossKind::InterpreterLock, 2800 * MS, Some("cruncher")));
+    let with_own_number = |part: TimePart| match part.who {
+        Some(who) => by(Who { tid: PROGRAM, ..who }, TimePart { who: None, ..part }),
+        None => part,
+    };
+    let of_namesakes = asked(2000, 300).into_iter().map(with_own_number).collect();
+    assert_eq!(
+        of_process("python3", of_namesakes).kind,
+        LossKind::InterpreterLock,
+        "threads of one name have one number"
+    );
     assert_eq!(of_process("server", asked(2000, 300)).kind, LossKind::Condition);
     assert_eq!(of_process("python3", asked(2000, 40)).kind, LossKind::Condition, "it seldom asks for the lock");
     let wait = |who| vec![by(who, part(Spent::Condition, 2400, 400))];
