@@ -318,6 +318,13 @@ pub struct Bucket {
 }
 
 impl Bucket {
+    /// The bucket of magnitudes at this place.
+    pub(crate) fn at(place: usize, count: u64) -> Self {
+        let dropped = (place >> (KEPT_BITS - 1)).saturating_sub(1);
+        let low = ((place - (dropped << (KEPT_BITS - 1))) as i64) << dropped;
+        Self { low, high: low + ((1 << dropped) - 1), count }
+    }
+
     /// The bucket of `value`, with a count. The value is within ±[`RANGE_NS`].
     pub(crate) fn holding(value: i64, count: u64) -> Self {
         let (near, far) = bounds(value.unsigned_abs());
@@ -326,9 +333,25 @@ impl Bucket {
     }
 }
 
+/// Buckets of all magnitudes within the range.
+pub(crate) const BUCKETS: usize = place(RANGE_NS as u64) + 1;
+
+/// The place of a magnitude's bucket among those of all magnitudes.
+#[inline]
+pub(crate) const fn place(magnitude: u64) -> usize {
+    let dropped = dropped_bits(magnitude);
+    ((dropped as usize) << (KEPT_BITS - 1)) + (magnitude >> dropped) as usize
+}
+
+/// Bits of a magnitude that its bucket does not keep.
+#[inline]
+const fn dropped_bits(magnitude: u64) -> u32 {
+    (u64::BITS - magnitude.leading_zeros()).saturating_sub(KEPT_BITS)
+}
+
 /// Smallest and largest magnitude of the bucket that contains this one.
 fn bounds(magnitude: u64) -> (u64, u64) {
-    let dropped = (u64::BITS - magnitude.leading_zeros()).saturating_sub(KEPT_BITS);
+    let dropped = dropped_bits(magnitude);
     let low = magnitude >> dropped << dropped;
     (low, low + ((1 << dropped) - 1))
 }
@@ -433,6 +456,8 @@ mod tests {
             prop_assert_eq!(bounds(value), (histogram.lowest_equivalent(value), histogram.highest_equivalent(value)));
             let (low, high) = bounds(value);
             prop_assert!((high - low) as f64 <= low as f64 / 1000.0);
+            prop_assert_eq!(Bucket::at(place(value), 1), Bucket::holding(value as i64, 1));
+            prop_assert!(low == 0 || place(low) == place(low - 1) + 1, "no place is left out");
         }
     }
 

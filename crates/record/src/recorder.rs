@@ -4,20 +4,19 @@
 //! beforehand, so it causes no page fault. No sample is dropped: those beyond the histogram's range count in the
 //! extremes, the mean and the ranks of percentiles. Negative samples have their own histogram.
 
-use hdrhistogram::Histogram;
+use std::ops::RangeInclusive;
 
-use crate::distribution::Distribution;
-use crate::distribution::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
+use crate::distribution::{BUCKETS, Bucket, Distribution, RANGE_NS, place};
 use crate::model::Summary;
 use crate::statistics::Moments;
 
 /// Samples in nanoseconds, signed.
 #[derive(Debug, Clone)]
 pub struct Recorder {
-    /// Samples of zero or more.
-    positive: Histogram<u64>,
-    /// Magnitudes of negative samples.
-    negative: Histogram<u64>,
+    /// Samples of zero or more, in each bucket.
+    positive: Box<[u64]>,
+    /// Magnitudes of negative samples, in each bucket.
+    negative: Box<[u64]>,
     below: u64,
     above: u64,
     min: i64,
@@ -36,8 +35,8 @@ impl Recorder {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            positive: touched_histogram(),
-            negative: touched_histogram(),
+            positive: touched_counts(),
+            negative: touched_counts(),
             below: 0,
             above: 0,
             min: i64::MAX,
@@ -74,9 +73,9 @@ impl Recorder {
     /// Counts a value within the range.
     #[inline]
     fn place(&mut self, value: i64, times: u64) {
-        let histogram = if value < 0 { &mut self.negative } else { &mut self.positive };
-        let placed = histogram.record_n(value.unsigned_abs(), times);
-        debug_assert!(placed.is_ok(), "the histogram was made for this range");
+        let counts = if value < 0 { &mut self.negative } else { &mut self.positive };
+        let count = &mut counts[place(value.unsigned_abs())];
+        *count = count.saturating_add(times);
     }
 
     #[cold]
@@ -92,8 +91,9 @@ impl Recorder {
 
     /// Clears all samples and keeps the memory.
     pub fn clear(&mut self) {
-        self.positive.reset();
-        self.negative.reset();
+        let (positive, negative) = self.occupied_places();
+        positive.into_iter().for_each(|places| self.positive[places].fill(0));
+        negative.into_iter().for_each(|places| self.negative[places].fill(0));
         (self.below, self.above) = (0, 0);
         (self.min, self.max) = (i64::MAX, i64::MIN);
         self.moments = Moments::default();
@@ -101,11 +101,13 @@ impl Recorder {
 
     /// Adds the samples of another recorder. Allocates nothing.
     pub fn merge(&mut self, other: &Self) {
-        for bucket in occupied(&other.positive) {
-            self.place(bucket.high, bucket.count);
-        }
-        for bucket in occupied(&other.negative) {
-            self.place(-bucket.high, bucket.count);
+        let (positive, negative) = other.occupied_places();
+        for (counts, others, places) in
+            [(&mut self.positive, &other.positive, positive), (&mut self.negative, &other.negative, negative)]
+        {
+            for place in places.into_iter().flatten() {
+                counts[place] = counts[place].saturating_add(others[place]);
+            }
         }
         self.below += other.below;
         self.above += other.above;
@@ -118,7 +120,7 @@ impl Recorder {
     #[inline]
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.positive.len() + self.negative.len() + self.below + self.above
+        self.moments.count_near() + self.below + self.above
     }
 
     /// Smallest and largest sample, exact; `None` without samples.
@@ -131,10 +133,20 @@ impl Recorder {
     #[must_use]
     pub fn distribution(&self) -> Distribution {
         let mirrored = |bucket: Bucket| Bucket { low: -bucket.high, high: -bucket.low, ..bucket };
-        let mut buckets: Vec<Bucket> = occupied(&self.negative).map(mirrored).collect();
+        let (positive, negative) = self.occupied_places();
+        let mut buckets = negative.map_or_else(Vec::new, |places| occupied(&self.negative, places));
         buckets.reverse();
-        buckets.extend(occupied(&self.positive));
+        buckets.iter_mut().for_each(|bucket| *bucket = mirrored(*bucket));
+        buckets.extend(positive.into_iter().flat_map(|places| occupied(&self.positive, places)));
         Distribution::new(buckets, (self.below, self.above), self.extremes(), self.moments)
+    }
+
+    /// The buckets between the smallest and the largest sample: of those of zero or more, and of the magnitudes of negative ones.
+    fn occupied_places(&self) -> (Option<RangeInclusive<usize>>, Option<RangeInclusive<usize>>) {
+        let near = |value: i64| place(value.unsigned_abs().min(RANGE_NS as u64));
+        let positive = (self.max >= 0).then(|| near(self.min.max(0))..=near(self.max));
+        let negative = (self.min < 0).then(|| near(self.max.min(-1))..=near(self.min));
+        (positive, negative)
     }
 
     /// All figures; [`Distribution`] describes how they are computed.
@@ -150,24 +162,25 @@ impl Recorder {
     }
 }
 
-/// The occupied buckets of a histogram, ascending, as magnitudes.
-fn occupied(histogram: &Histogram<u64>) -> impl Iterator<Item = Bucket> + '_ {
-    histogram.iter_recorded().map(|step| Bucket::holding(step.value_iterated_to() as i64, step.count_at_value()))
+/// The occupied ones of these buckets, ascending, as magnitudes.
+fn occupied(counts: &[u64], places: RangeInclusive<usize>) -> Vec<Bucket> {
+    let first = *places.start();
+    let mut buckets = Vec::new();
+    for (nth, &count) in counts[places].iter().enumerate() {
+        if count > 0 {
+            buckets.push(Bucket::at(first + nth, count));
+        }
+    }
+    buckets
 }
 
-/// An empty histogram with every page touched. The kernel maps zeroed memory on first access only; that page fault must
+/// Counts of zero with every page touched. The kernel maps zeroed memory on first access only; that page fault must
 /// not happen while the clock runs.
-fn touched_histogram() -> Histogram<u64> {
-    let mut histogram = Histogram::new_with_bounds(1, RANGE_NS as u64, SIGNIFICANT_DIGITS)
-        .unwrap_or_else(|error| unreachable!("constant bounds: {error}"));
-    // 1024 buckets of 8 bytes to each power of two. Eight values in each are 1 kB apart, a quarter of a page.
-    let powers = 0..=(RANGE_NS as u64).ilog2();
-    for value in powers.flat_map(|power| (0..8).map(move |eighth| (1u64 << power) + (eighth << power) / 8)) {
-        let touched = histogram.record(value.min(RANGE_NS as u64));
-        debug_assert!(touched.is_ok());
-    }
-    histogram.reset();
-    histogram
+fn touched_counts() -> Box<[u64]> {
+    let mut counts = vec![1; BUCKETS].into_boxed_slice();
+    // Otherwise the compiler asks for zeroed memory instead.
+    std::hint::black_box(&mut counts).fill(0);
+    counts
 }
 
 #[cfg(test)]

@@ -324,6 +324,11 @@ impl Moments {
         Self { figures: Deviations { count, mean, squares }, ..Self::default() }
     }
 
+    /// Number of samples that were added and are within the histogram's range.
+    pub(crate) fn count_near(&self) -> u64 {
+        self.near_count
+    }
+
     /// Adds the moments of other samples.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.near_count += other.near_count;
