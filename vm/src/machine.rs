@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::acpi::{self, Firmware, PSTATE_PORTS, Table};
@@ -169,7 +170,7 @@ impl Machine {
 
     /// Boots it and runs a shell script in `/root` (a plain user: in `/tmp`).
     ///
-    /// One machine runs at a time on this host: emulation takes a whole CPU.
+    /// At most one machine for each CPU of this host runs at a time: emulation takes a whole CPU.
     pub fn run(&self, script: &str) -> anyhow::Result<Done> {
         let lacks = tools::missing();
         if !lacks.is_empty() {
@@ -182,8 +183,7 @@ impl Machine {
         let firmware = acpi::make(&self.tables, self.cpus, work.path())?;
         let archive = self.archive(&firmware, script)?;
         std::fs::write(work.path().join("initrd"), archive)?;
-        let turn = File::create(crate::cache().join("lock")).context("the lab's lock")?;
-        flock(&turn, FlockOperation::LockExclusive).context("waiting for another machine of the lab")?;
+        let _turn = turn()?;
         self.boot(&firmware, work.path())
     }
 
@@ -272,6 +272,23 @@ impl Machine {
                 )
             }
         }
+    }
+}
+
+/// Waits until fewer machines run on this host than it has CPUs. The machine counts as long as the file is open.
+fn turn() -> anyhow::Result<File> {
+    let most = std::thread::available_parallelism().map_or(1, usize::from);
+    let lock = |nth| File::create(crate::cache().join(format!("lock-{nth}"))).context("the lab's lock");
+    let mut locks: Vec<File> = (0..most).map(lock).collect::<anyhow::Result<_>>()?;
+    loop {
+        for nth in 0..most {
+            match flock(&locks[nth], FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(locks.swap_remove(nth)),
+                Err(Errno::WOULDBLOCK) => {}
+                Err(error) => return Err(error).context("waiting for another machine of the lab"),
+            }
+        }
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 
