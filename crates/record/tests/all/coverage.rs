@@ -50,7 +50,7 @@ fn intervals_cover() {
 #[test]
 #[ignore = "slow: run by the gate"]
 fn intervals_cover_in_many_trials() {
-    intervals_cover_in(10_000_000, 0.94);
+    intervals_cover_in(4_000_000, 0.94);
 }
 
 #[test]

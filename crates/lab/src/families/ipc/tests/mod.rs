@@ -145,13 +145,13 @@ fn every_mechanism_carries_verified_messages_each_way() {
 #[ignore = "slow: run by the gate"]
 fn every_mechanism_carries_a_hundred_thousand_verified_messages_each_way() {
     // A mistake in the order of messages shows with their number, one in their bytes with few of each size.
-    carry(100_000, 10_000, 5_000);
+    carry(100_000, 5_000, 500);
 }
 
-/// A sender without pauses, through a queue of one message and through one of the usual depth.
-fn saturate(messages: u64) {
+/// A sender without pauses, through a queue of one message and through one of the usual depth; this number of small and of larger ones.
+fn saturate(small: u64, larger: u64) {
     for mechanism in mechanisms().filter(|m| m.reliable) {
-        for (size, depth) in [(64, Some(1)), (3_000, None)] {
+        for (size, depth, messages) in [(64, Some(1), small), (64, None, small), (3_000, None, larger)] {
             let size = carried(mechanism, size);
             let asked = Asked { depth, cpus: place(mechanism), ..Asked::new(Mode::Saturated, size, messages) };
             let Some((passed, recorder)) = trip(mechanism, &asked) else { break };
@@ -164,13 +164,13 @@ fn saturate(messages: u64) {
 
 #[test]
 fn a_full_queue_loses_nothing() {
-    saturate(1_000);
+    saturate(1_000, 1_000);
 }
 
 #[test]
 #[ignore = "slow: run by the gate"]
 fn a_full_queue_loses_none_of_a_hundred_thousand() {
-    saturate(100_000);
+    saturate(100_000, 10_000);
 }
 
 #[test]
