@@ -90,6 +90,12 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let processes =
+                Command::new("ps").args(["-eo", "pid,ppid,pgid,sid,stat,wchan:20,args", "--forest"]).output();
+            let processes = processes.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+            eprintln!("the screen:\n{}\nthe processes:\n{}", self.screen(), processes.unwrap_or_default());
+        }
         // What still runs in the foreground of its session is hung up.
         let _ = self.shell.kill();
         let _ = self.shell.wait();
