@@ -54,7 +54,7 @@ pub(crate) fn run(args: &InstallArgs) -> anyhow::Result<()> {
     }
     // Before the build, which takes minutes.
     try_writing(&prefix)?;
-    let items = items(&tools::release(&BUILT.map(|(package, ..)| package))?)?;
+    let items = items(&tools::release()?)?;
     install(&prefix, &items)?;
     println!("{} files below {}", items.len(), prefix.display());
     let bin = prefix.join("bin");

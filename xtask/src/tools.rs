@@ -15,17 +15,17 @@ pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Builds the release binary, with the library that it loads into programs, and returns its path.
+/// Builds the release binary, with the libraries that it loads into programs, and returns its path.
 pub(crate) fn punctual() -> anyhow::Result<PathBuf> {
-    Ok(release(&["punctual-cli", "punctual-preload"])?.join("punctual"))
+    Ok(release()?.join("punctual"))
 }
 
-/// Builds these packages for release, and returns the folder of the results.
-pub(crate) fn release(packages: &[&str]) -> anyhow::Result<PathBuf> {
+/// Runs `cargo build --release`, and returns the folder of the results. With packages named, cargo would build what they depend on once more,
+/// with other features.
+pub(crate) fn release() -> anyhow::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["build", "--release", "--quiet"]).current_dir(root());
-    command.args(packages.iter().flat_map(|package| ["--package", package]));
     if !command.status().context("cargo build")?.success() {
         bail!("cargo build --release failed");
     }
