@@ -135,6 +135,7 @@ fn each_loss_has_its_sentence() {
         of(LossKind::Chain, LossPlace { holder: Some("middle".into()), ..culprit("root-9") }),
         of(LossKind::CoarseTimeout, LossPlace { call: Some("recvfrom".into()), ..LossPlace::default() }),
         of(LossKind::DelayedAck, LossPlace { peer: Some("server-3".into()), ..LossPlace::default() }),
+        of(LossKind::Condition, LossPlace { peer: Some("worker-2".into()), ..LossPlace::default() }),
         of(LossKind::FaultFile, LossPlace { file: Some("table-9".into()), ..LossPlace::default() }),
         of(LossKind::Reclaim, LossPlace { cgroup: Some("/small".into()), ..LossPlace::default() }),
         of(LossKind::FaultCopy, LossPlace { call: Some("clone".into()), ..LossPlace::default() }),

@@ -182,7 +182,8 @@ impl<'a> Facts<'a> {
             Spent::Running if self.copies && runs_in(part, &FORKS) => self.copied(),
             Spent::Running if self.allocates && runs_in(part, &MAPS) => Sort::kept(LossKind::Allocator, nowhere()),
             Spent::Running if self.own_work => Sort::kept(LossKind::OwnWork, nowhere()),
-            _ => waits::sort(part, self.thread, self.meets(part))?,
+            _ => waits::passed_on(part, self.thread, self.budget)
+                .or_else(|| waits::sort(part, self.thread, self.meets(part)))?,
         })
     }
 

@@ -4,7 +4,7 @@ use punctual_record::{Budget, Spent, ThreadBudget, TimePart, Who};
 
 use super::kinds::found;
 use super::runtime::keeps_house;
-use super::sort::{share, spent};
+use super::sort::{share, spent, works};
 
 /// A thread that is this far behind, as a share of the run, misses its deadlines.
 const BEHIND: f64 = 0.01;
@@ -95,11 +95,6 @@ fn worker(budget: &Budget, process: u32) -> Option<u32> {
     let busiest = budget.threads.iter().filter(|thread| thread.pid != process).max_by_key(|thread| works(thread))?;
     let is_busy = works(busiest) as f64 >= OF_ONE_CHILD * run_ns as f64;
     (members().all(only_waits) && is_busy).then_some(busiest.pid)
-}
-
-/// It computed, or was kept from that.
-const fn works(spent: Spent) -> bool {
-    matches!(spent, Spent::Running | Spent::Ready | Spent::ThrottledByQuota | Spent::Disk)
 }
 
 /// Whether a process does nothing here but wait for another that it started: for its end, or once for what that computes and writes to a pipe.

@@ -1,6 +1,6 @@
 //! A part of a thread's time as a loss: what it is of, where, and by whom.
 
-use punctual_record::{Loss, LossKind, LossPlace, ThreadBudget, TimePart};
+use punctual_record::{Loss, LossKind, LossPlace, Spent, ThreadBudget, TimePart};
 
 /// A loss of a thread.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +48,11 @@ pub(super) fn share(ns: u64, thread: &ThreadBudget) -> f64 {
 /// The time of the parts that are so.
 pub(super) fn spent(thread: &ThreadBudget, is_so: impl Fn(&TimePart) -> bool) -> u64 {
     thread.parts.iter().filter(|part| is_so(part)).fold(0, |sum, part| sum.saturating_add(part.ns))
+}
+
+/// It computed, or was kept from that.
+pub(super) const fn works(spent: Spent) -> bool {
+    matches!(spent, Spent::Running | Spent::Ready | Spent::ThrottledByQuota | Spent::Disk)
 }
 
 impl Found {

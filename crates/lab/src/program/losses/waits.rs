@@ -3,7 +3,7 @@
 use punctual_record::{Budget, LossKind, LossPlace, Spent, ThreadBudget, TimePart, Who};
 
 use super::runtime::{JAVA, collects};
-use super::sort::Sort;
+use super::sort::{Sort, works};
 
 /// Most links of a chain of threads that wait for each other.
 const DEEPEST: usize = 8;
@@ -149,6 +149,28 @@ const fn waits_for_somebody(spent: Spent) -> bool {
             | Spent::Socket
             | Spent::Child
     )
+}
+
+/// A wait for a signal of a thread of this process that waits for another process of the program itself: for its end, or until it has computed.
+/// Pools of worker processes have such threads.
+pub(super) fn passed_on(part: &TimePart, thread: &ThreadBudget, budget: &Budget) -> Option<Sort> {
+    let mut who = part.who.as_ref().filter(|_| part.spent == Spent::Condition)?;
+    for _ in 0..DEEPEST {
+        if who.pid != thread.pid {
+            return None;
+        }
+        let did = who.meanwhile.as_deref().filter(|did| waits_for_somebody(did.spent) || did.spent == Spent::Poll)?;
+        who = did.who.as_ref().filter(|who| who.tid != 0)?;
+        let other = Some(who.thread.clone()).filter(|_| who.pid != thread.pid);
+        if did.spent == Spent::Child {
+            return Some(Sort::idle(LossKind::Child, LossPlace { culprit: other, ..LossPlace::default() }));
+        }
+        let is_of_program = || budget.threads.iter().any(|thread| thread.pid == who.pid);
+        if other.is_some() && is_of_program() && who.meanwhile.as_ref().is_some_and(|did| works(did.spent)) {
+            return Some(Sort::idle(LossKind::Condition, LossPlace { peer: other, ..LossPlace::default() }));
+        }
+    }
+    None
 }
 
 /// A wait for a signal is a loss only where the other thread was busy with it meanwhile: a thread without work waits too.

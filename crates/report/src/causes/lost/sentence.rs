@@ -206,7 +206,9 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         }
         LossKind::Lock | LossKind::Chain => did("waited", " for a lock".to_owned(), holder(loss, thread)),
         LossKind::Condition => {
-            did("waited", " for a signal of another thread".to_owned(), meanwhile(&culprit, loss, thread))
+            let passed_on = peer.as_ref().map(|peer| format!("that thread waited for {peer}, another process"));
+            let detail = passed_on.or_else(|| meanwhile(&culprit, loss, thread));
+            did("waited", " for a signal of another thread".to_owned(), detail)
         }
         LossKind::Barrier => did("waited", " at a barrier".to_owned(), by("arrived last")),
         LossKind::Pipe => did("waited", " at a pipe".to_owned(), meanwhile(&peer, loss, thread)),

@@ -150,6 +150,46 @@ fn runtimes_have_locks_of_their_own() {
 }
 
 #[test]
+fn a_wait_that_a_thread_passes_on_is_for_another_process_of_the_program() {
+    // What the other thread did, in which it waited for the worker, and what that did.
+    let passed_on = |spent: Spent, worker: TimePart| {
+        let waited = by(meanwhile(worker, stranger("worker")), part(spent, 2400, 1));
+        by(meanwhile(waited, sibling("manager")), part(Spent::Condition, 2500, 1))
+    };
+    let of_parts = |parts: Vec<TimePart>, pid: u32| {
+        let worker = ThreadBudget { pid, process: "worker".into(), ..thread(900, "worker", vec![]) };
+        losses(&of(vec![main(parts), worker]), PROGRAM).swap_remove(0)
+    };
+    let loss = |waited: TimePart| of_parts(vec![waited], 900);
+    let computes = || part(Spent::Running, 2000, 90);
+    for spent in [Spent::Pipe, Spent::Poll, Spent::Socket] {
+        let found = loss(passed_on(spent, computes()));
+        assert_eq!(
+            (found.kind, found.ns, found.place.peer.as_deref()),
+            (LossKind::Condition, 2500 * MS, Some("worker"))
+        );
+    }
+    let ends = loss(passed_on(Spent::Child, computes()));
+    assert_eq!((ends.kind, ends.place.culprit.as_deref()), (LossKind::Child, Some("worker")));
+    let further = by(meanwhile(passed_on(Spent::Pipe, computes()), sibling("feeder")), part(Spent::Condition, 2500, 1));
+    assert_eq!(loss(further).place.peer.as_deref(), Some("worker"));
+
+    let names_no_worker = |loss: Loss, why: &str| assert_eq!(loss.place.peer, None, "{why}: {loss:?}");
+    names_no_worker(loss(passed_on(Spent::Pipe, part(Spent::Asleep, 2000, 9))), "the worker has no work");
+    names_no_worker(
+        loss(passed_on(Spent::Ready, computes())),
+        "the other thread waits for its CPU, not for the worker",
+    );
+    names_no_worker(of_parts(vec![passed_on(Spent::Pipe, computes())], 901), "it is another program's");
+    let itself = by(meanwhile(computes(), stranger("worker")), part(Spent::Condition, 2500, 1));
+    names_no_worker(loss(itself), "no thread passes it on");
+    let in_circles = (0..20).fold(part(Spent::Condition, 2500, 1), |waited, _| {
+        by(meanwhile(waited, sibling("manager")), part(Spent::Condition, 2500, 1))
+    });
+    names_no_worker(loss(in_circles), "no process is at the end");
+}
+
+#[test]
 fn a_peer_is_named_by_what_it_did() {
     let wait = |spent, who| first(vec![by(who, part(spent, 2000, 200))]);
     let pipe = wait(Spent::Pipe, meanwhile(part(Spent::Asleep, 1900, 200), stranger("feeder")));
