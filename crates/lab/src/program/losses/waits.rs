@@ -151,10 +151,10 @@ const fn waits_for_somebody(spent: Spent) -> bool {
     )
 }
 
-/// A wait for a signal of a thread of this process that waits for another process of the program itself: for its end, or until it has computed.
-/// Pools of worker processes have such threads.
+/// A wait for a thread of this process that waits for another process of the program itself: for its end, or until it has computed. Pools of
+/// worker processes have such threads, and event loops that start programs.
 pub(super) fn passed_on(part: &TimePart, thread: &ThreadBudget, budget: &Budget) -> Option<Sort> {
-    let mut who = part.who.as_ref().filter(|_| part.spent == Spent::Condition)?;
+    let mut who = part.who.as_ref().filter(|_| matches!(part.spent, Spent::Condition | Spent::Poll))?;
     for _ in 0..DEEPEST {
         if who.pid != thread.pid {
             return None;
@@ -165,8 +165,10 @@ pub(super) fn passed_on(part: &TimePart, thread: &ThreadBudget, budget: &Budget)
         if did.spent == Spent::Child {
             return Some(Sort::idle(LossKind::Child, LossPlace { culprit: other, ..LossPlace::default() }));
         }
+        let is_signal = part.spent == Spent::Condition;
         let is_of_program = || budget.threads.iter().any(|thread| thread.pid == who.pid);
-        if other.is_some() && is_of_program() && who.meanwhile.as_ref().is_some_and(|did| works(did.spent)) {
+        if is_signal && other.is_some() && is_of_program() && who.meanwhile.as_ref().is_some_and(|did| works(did.spent))
+        {
             return Some(Sort::idle(LossKind::Condition, LossPlace { peer: other, ..LossPlace::default() }));
         }
     }

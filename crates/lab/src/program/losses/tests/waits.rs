@@ -171,6 +171,9 @@ fn a_wait_that_a_thread_passes_on_is_for_another_process_of_the_program() {
     }
     let ends = loss(passed_on(Spent::Child, computes()));
     assert_eq!((ends.kind, ends.place.culprit.as_deref()), (LossKind::Child, Some("worker")));
+    let polls = |spent| TimePart { spent: Spent::Poll, ..passed_on(spent, computes()) };
+    assert_eq!(loss(polls(Spent::Child)).kind, LossKind::Child);
+    assert_eq!(loss(polls(Spent::Pipe)).kind, LossKind::Input, "of this event nobody knows that it is the worker's");
     let further = by(meanwhile(passed_on(Spent::Pipe, computes()), sibling("feeder")), part(Spent::Condition, 2500, 1));
     assert_eq!(loss(further).place.peer.as_deref(), Some("worker"));
 
