@@ -113,6 +113,7 @@ fn a_thread_that_others_move_is_said() {
     let child = native(&arguments).spawn().unwrap();
     let thread = threads(&child)[0];
     eventually("its CPU", || (affinity(thread).ok()? == [last]).then_some(()));
+    eventually("its cycles", || (sleeps(thread)? >= 20).then_some(()));
     set_affinity(thread, &all).unwrap();
     let left = Left::from(child.wait_with_output().unwrap());
     assert_eq!(lost(&left), [("cpu".to_owned(), last.to_string(), 0)], "{}", left.stderr);
@@ -121,6 +122,7 @@ fn a_thread_that_others_move_is_said() {
     let child = child.unwrap();
     let thread = threads(&child)[0];
     eventually("its CPU", || (affinity(thread).ok()? == [last]).then_some(()));
+    eventually("its cycles", || (sleeps(thread)? >= 20).then_some(()));
     set_affinity(thread, &all).unwrap();
     let left = Left::from(child.wait_with_output().unwrap());
     assert!(left.stderr.contains(&format!("# cpu was set to {last}, and was found to be ")), "{}", left.stderr);
