@@ -303,10 +303,14 @@ mod tests {
         }
 
         #[test]
-        fn cleared_is_new(values in prop::collection::vec(any_value(), 1..50)) {
+        fn cleared_is_new(values in prop::collection::vec(any_value(), 1..50), later in prop::collection::vec(any_value(), 0..50)) {
             let mut recorder = recorded(&values);
             recorder.clear();
             prop_assert_eq!(recorder.distribution(), Recorder::new().distribution());
+            // All buckets are read between these.
+            let later = [later, vec![-RANGE_NS, RANGE_NS]].concat();
+            later.iter().for_each(|&value| recorder.record(value));
+            prop_assert_eq!(recorder.distribution(), recorded(&later).distribution());
         }
     }
 }
