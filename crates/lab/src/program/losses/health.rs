@@ -61,7 +61,7 @@ pub(super) fn health(thread: &ThreadBudget, budget: &Budget) -> Health {
     let times = |is_so: &dyn Fn(&TimePart) -> bool| {
         thread.parts.iter().filter(|part| is_so(part)).fold(0u64, |sum, part| sum.saturating_add(part.times))
     };
-    let is_unknown = |part: &TimePart| matches!(part.spent, Spent::Blocked | Spent::Unknown) && !facts.is_lost(part);
+    let is_unknown = |part: &TimePart| is_unknown(part) && !facts.is_lost(part);
     let unknown = spent(thread, is_unknown);
     if unknown > ran.max(waited).max(slept) {
         Health::Unknown { ns: unknown, times: times(&is_unknown) }
@@ -72,6 +72,11 @@ pub(super) fn health(thread: &ThreadBudget, budget: &Budget) -> Health {
     } else {
         Health::Sleeps
     }
+}
+
+/// Blocked, and nobody knows why; or by whom: the counters of `/proc` do not say who ends a wait.
+fn is_unknown(part: &TimePart) -> bool {
+    matches!(part.spent, Spent::Blocked | Spent::Unknown) || part.spent == Spent::Condition && part.who.is_none()
 }
 
 /// Waits that end by what others send. A wait for events with a long time-out is one too; with a short one it is a sleep.

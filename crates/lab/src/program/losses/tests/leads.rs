@@ -33,7 +33,14 @@ fn what_is_blocked_for_an_unknown_cause_is_not_said_to_be_well() {
     let unknown = first(vec![computes(), part(Spent::Blocked, 2700, 90)]);
     assert_eq!((unknown.kind, unknown.ns, unknown.times), (LossKind::Unknown, 2700 * MS, 90));
     assert_eq!(kind(vec![computes(), part(Spent::Unknown, 2700, 1)]), LossKind::Unknown, "what was not seen");
+    assert_eq!(
+        kind(vec![computes(), part(Spent::Condition, 2700, 0)]),
+        LossKind::Unknown,
+        "who ended the waits is not"
+    );
     assert_eq!(kind(vec![part(Spent::Running, 1500, 90), part(Spent::Blocked, 1400, 90)]), LossKind::Computes);
+    let signalled = by(sibling("worker"), part(Spent::Condition, 2700, 1));
+    assert_eq!(kind(vec![computes(), signalled]), LossKind::Computes, "who ended the wait is known");
     let maps = in_call("mmap", by(sibling("mapper"), part(Spent::Blocked, 2700, 90)));
     assert_eq!(kind(vec![computes(), maps]), LossKind::MmapLock, "its cause is known");
 }
