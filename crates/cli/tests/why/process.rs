@@ -104,10 +104,10 @@ fn a_process_that_is_stopped_is_said_to_be() {
             });
             look(&[&duration])
         });
-        // Watching may begin too late, beside others.
-        if said.contains("stopped by a signal") { Ok(said) } else { Err(Disturbed(said)) }
+        // Watching may begin too late to see most of it, beside others.
+        if said.contains("was stopped by a signal") { Ok(said) } else { Err(Disturbed(said)) }
     });
-    assert!(said.contains("was stopped by a signal") && said.contains("watch again while it runs"), "{said}");
+    assert!(said.contains("watch again while it runs"), "{said}");
 }
 
 #[test]

@@ -89,14 +89,19 @@ fn supplied(stage: &Stage, wanted: usize) -> Option<Seen> {
     };
     let partner = || {
         std::thread::scope(|scope| {
+            // On the victim's CPU and below it: it runs as soon as the victim waits, and no other CPU has to be woken.
             scope.spawn(|| {
-                place::fifo(60);
-                while supplying.load(Ordering::Relaxed) {
+                place::on(stage.cpu);
+                place::fifo(40);
+                let mut goes_on = true;
+                while goes_on {
                     let address = supplier.wait().unwrap();
+                    goes_on = supplying.load(Ordering::Relaxed);
                     let begin = now();
-                    spin_until(begin + if supplying.load(Ordering::Relaxed) { 2_000_000 } else { 0 });
-                    supplier.supply(address).unwrap();
+                    spin_until(begin + if goes_on { 2_000_000 } else { 0 });
+                    // The victim goes on within supply().
                     stage.delayed(begin, now());
+                    supplier.supply(address).unwrap();
                 }
             });
             place::fifo(60);
