@@ -318,10 +318,14 @@ impl Advice {
         text
     }
 
+    /// Whether it replaces a remedy that one of these advises.
+    pub(super) fn is_further(&self, all: &[Self]) -> bool {
+        all.iter().any(|other| other.goal == self.goal && other.is_about(&self.instead_of))
+    }
+
     /// `to let others run, sched_yield()`: what it is called. What improves on another advice is no second gain on what was found.
     pub(crate) fn named(&self, all: &[Self]) -> String {
-        let further = all.iter().any(|other| other.goal == self.goal && other.is_about(&self.instead_of));
-        let instead = if further { format!(" instead of {}", self.instead_of) } else { String::new() };
+        let instead = if self.is_further(all) { format!(" instead of {}", self.instead_of) } else { String::new() };
         format!("{}{}{instead}", self.goal.purpose(), self.what)
     }
 

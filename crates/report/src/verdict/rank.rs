@@ -1,8 +1,8 @@
 //! Tests all candidates of a run at once, groups equal remedies, and ranks them by gain for price.
 //!
-//! No two advices of a run contradict each other: what one calls better than another is not called worse or equal by a second. The first of two stands. A yield that lets others run is away for longer: what would be back
-//! sooner than an advised one is no second advice, but a part of the first one's price. A difference that is shown takes precedence over
-//! an equality, which only says that none is.
+//! No two advices of a run contradict each other: what one calls better than another is not called worse or equal by a second. The first of
+//! two stands. A yield that lets others run is away for longer: what would be back sooner than an advised one is no second advice, but a part
+//! of the first one's price. A difference that is shown takes precedence over an equality, which only says that none is.
 
 use std::collections::BTreeSet;
 
@@ -15,6 +15,9 @@ use crate::evidence::rounds::{Pair, test};
 use crate::evidence::shares::{self, Baseline};
 use crate::evidence::{Effect, Figure, Gain, Outcome, ShareEffect};
 use crate::format::spoken;
+
+/// Scores of one order that differ by less than this factor are alike.
+const ALIKE: f64 = 1.5;
 
 /// What an advice removes, and the series that show it.
 struct Shown<'a> {
@@ -45,22 +48,36 @@ pub(crate) fn tested(run: &Run, candidates: Vec<(&str, Vec<Candidate<'_>>)>) -> 
 }
 
 /// The advised ones first, the largest gain for its price first; none contradicts one before it.
-pub(crate) fn rank(run: &Run, advice: &mut [Advice]) {
-    // A busy machine is late at the tail. On a quiet one a tail is few events, and would make the order one of chance.
-    let figures: &[fn(&Case) -> &Effect] =
-        if is_busy(run) { &[|case| &case.p50, |case| &case.p99] } else { &[|case| &case.p50] };
-    let score = |advice: &Advice| score(advice, figures);
-    let order = |advice: &mut [Advice]| {
-        advice
-            .sort_by(|a, b| a.standing.cmp(&b.standing).then(a.goal.cmp(&b.goal)).then(score(b).total_cmp(&score(a))));
-    };
-    order(advice);
-    reconcile(advice);
-    order(advice);
+pub(crate) fn rank(run: &Run, advice: &mut Vec<Advice>) {
     let busy = is_busy(run);
+    order(advice, busy);
+    reconcile(advice);
+    order(advice, busy);
     for advice in advice {
         advice.trust = of_advice(advice);
         advice.in_company = busy && advice.standing == Standing::Advised && advice.gains_at_the_tail();
+    }
+}
+
+/// Orders by standing and goal. What replaces another remedy follows that one, since it is no gain on what was found. On a busy machine, what
+/// gains at the median and in the tail precedes what gains at one of them. Then the largest gain for its price is first, and of gains that are
+/// much alike the one that costs least: chance decides which of these is larger, and the next run would say the reverse.
+fn order(advice: &mut Vec<Advice>, busy: bool) {
+    let advised: Vec<Advice> = advice.iter().filter(|one| one.standing == Standing::Advised).cloned().collect();
+    let further = |one: &Advice| one.standing == Standing::Advised && one.is_further(&advised);
+    let class = |one: &Advice| {
+        let both = busy && one.gains_at_the_tail() && one.best().is_some_and(|case| case.p50.better().is_some());
+        (one.standing, one.goal, further(one), !both)
+    };
+    let mut rest: Vec<Advice> = std::mem::take(advice);
+    let names: Vec<String> = rest.iter().map(|one| one.id.clone()).collect();
+    let proposed = |one: &Advice| names.iter().position(|name| *name == one.id);
+    rest.sort_by(|a, b| class(a).cmp(&class(b)).then_with(|| score(b, busy).total_cmp(&score(a, busy))));
+    while let Some(first) = rest.first() {
+        let (class_of_first, least) = (class(first), score(first, busy) / ALIKE);
+        let alike = rest.iter().take_while(|one| class(one) == class_of_first && score(one, busy) >= least);
+        let cheapest = alike.enumerate().min_by_key(|(_, one)| (cost(one), proposed(one)));
+        advice.push(rest.remove(cheapest.map_or(0, |(place, _)| place)));
     }
 }
 
@@ -158,7 +175,7 @@ pub(crate) fn grouped<T>(
     equality: impl Fn(&(Advice, T), &(Advice, T)) -> Option<Equality>,
 ) -> Vec<Advice> {
     let mut heads: Vec<(Advice, T)> = Vec::new();
-    judged.sort_by(|(a, _), (b, _)| price(a).total_cmp(&price(b)));
+    judged.sort_by_key(|(advice, _)| cost(advice));
     for next in judged {
         let alike = |(at, head): (usize, &(Advice, T))| {
             let advised = [&head.0, &next.0].iter().all(|advice| advice.standing == Standing::Advised);
@@ -221,23 +238,44 @@ fn leave_equal_shares(head: &Advice, one: &Shown<'_>, other: &Shown<'_>) -> Opti
     cases.into_iter().reduce(f64::max).map(|share| Equality::Share { share })
 }
 
-/// Nanoseconds gained in the best case, less for what has a price. A hundredth of a CPU for others counts as 1 µs.
-fn score(advice: &Advice, figures: &[fn(&Case) -> &Effect]) -> f64 {
+/// Nanoseconds gained in the best case, less for what has a price. A hundredth of a CPU for others counts as 1 µs. A busy machine is late at
+/// the tail, so what is gained there beyond the median counts too. On a quiet one a tail is few events.
+fn score(advice: &Advice, busy: bool) -> f64 {
     let Some(case) = advice.best() else { return 0.0 };
     if advice.goal == Goal::LetOthersRun {
         return 1e5 * case.share_gained() / price(advice);
     }
-    let gains = figures.iter().filter_map(|figure| figure(case).better()).map(|gain| gain.ns);
-    let gained_ns = gains.reduce(i64::saturating_add).or_else(|| Some(case.p99.better()?.ns)).unwrap_or(0);
+    let [p50, p99] = [&case.p50, &case.p99].map(|effect| effect.better().map(|gain| gain.ns));
+    let gained_ns = match (p50, p99) {
+        (Some(p50), Some(p99)) if busy => p50.max(p99),
+        (Some(gained), _) | (None, Some(gained)) => gained,
+        (None, None) => 0,
+    };
     gained_ns as f64 / price(advice)
 }
 
 /// 1: free. A tenth of a CPU, a privilege or another design counts as much as half of the gain.
 fn price(advice: &Advice) -> f64 {
-    let cpu = advice.best().and_then(Case::cpu_shares).map_or(0.0, |[before, after]| (after - before).max(0.0));
+    1.0 + 0.5 * points(advice) as f64 + 10.0 * cpu(advice)
+}
+
+/// The same in steps that are larger than what two runs differ by: 0 is free.
+fn cost(advice: &Advice) -> usize {
+    points(advice) + (20.0 * cpu(advice)).round() as usize
+}
+
+/// The additional share of a CPU.
+fn cpu(advice: &Advice) -> f64 {
+    advice.best().and_then(Case::cpu_shares).map_or(0.0, |[before, after]| (after - before).max(0.0))
+}
+
+/// What else it costs: 1 for a privilege, for what others lose and for another design, 2 for energy.
+fn points(advice: &Advice) -> usize {
     let price = &advice.price;
-    let points = [&price.privilege, &price.others, &price.program].into_iter().flatten().count() as f64;
-    1.0 + 10.0 * cpu + 0.5 * points + if price.energy.is_some() { 1.0 } else { 0.0 }
+    let takes = |case: &Case| case.others.as_ref().is_some_and(|effect| effect.outcome == Outcome::Worse);
+    let others = price.others.is_some() || advice.cases.iter().any(takes);
+    let costs = [price.privilege.is_some(), others, price.program.is_some()].into_iter().filter(|costs| *costs).count();
+    costs + if price.energy.is_some() { 2 } else { 0 }
 }
 
 /// Reconciles all that is advised.
@@ -357,6 +395,59 @@ mod tests {
             doubt: None,
             equal: Vec::new(),
         }
+    }
+
+    /// An advice against what was found, with these gains at the median and at the 99th percentile.
+    fn gaining(what: &str, [p50_ns, p99_ns]: [i64; 2]) -> Advice {
+        let gain = |ns: i64| match ns {
+            0 => effect(Outcome::NoDifference, [-5_000, 5_000], 1_000_000, 1_000_000),
+            _ => effect(Outcome::Better, [ns, ns], 2_000_000, 2_000_000 - ns),
+        };
+        let case = Case { case: "1 ms".into(), p50: gain(p50_ns), p99: gain(p99_ns), ..Case::default() };
+        Advice { cases: vec![case], ..advice(Goal::WakeOnTime, what, "as found", "1 ms") }
+    }
+
+    fn needing(what: &str, gains: [i64; 2]) -> Advice {
+        let price = Price { privilege: Some("CAP_SYS_NICE".into()), ..Price::default() };
+        Advice { price, ..gaining(what, gains) }
+    }
+
+    fn ordered(mut all: Vec<Advice>, busy: bool) -> Vec<String> {
+        order(&mut all, busy);
+        all.into_iter().map(|advice| advice.what).collect()
+    }
+
+    #[test]
+    fn of_gains_that_are_alike_the_cheapest_is_first_whichever_is_larger() {
+        for (free, priced) in [(50_000, 60_000), (60_000, 50_000), (50_000, 110_000)] {
+            let both = || [gaining("slack 1 ns", [free, 0]), needing("fifo", [priced, 0])];
+            let [one, other] = both();
+            assert_eq!(ordered(both().into(), false), ["slack 1 ns", "fifo"]);
+            assert_eq!(ordered(vec![other, one], true), ["slack 1 ns", "fifo"]);
+        }
+        let more = vec![gaining("slack 1 ns", [50_000, 0]), needing("fifo", [500_000, 0])];
+        assert_eq!(ordered(more, false), ["fifo", "slack 1 ns"], "ten times as much");
+    }
+
+    #[test]
+    fn what_replaces_another_remedy_follows_it() {
+        let instead = |of: &str| Advice { instead_of: of.into(), ..gaining("fifo", [500_000, 0]) };
+        let all = |of| vec![instead(of), gaining("slack 1 ns", [50_000, 0])];
+        assert_eq!(ordered(all("slack 1 ns"), false), ["slack 1 ns", "fifo"]);
+        assert_eq!(ordered(all("as found"), false), ["fifo", "slack 1 ns"]);
+        let worse = Advice { standing: Standing::Worse, ..gaining("slack 1 ns", [0, 0]) };
+        assert_eq!(ordered(vec![worse, instead("slack 1 ns")], false), ["fifo", "slack 1 ns"], "that is none");
+    }
+
+    #[test]
+    fn beside_others_what_gains_at_the_median_and_in_the_tail_is_first() {
+        let all = || {
+            let slice = gaining("slice", [0, 1_100_000]);
+            vec![slice, needing("fifo", [50_000, 800_000]), gaining("slack 1 ns", [50_000, 52_000])]
+        };
+        assert_eq!(ordered(all(), true), ["fifo", "slice", "slack 1 ns"]);
+        let without: Vec<Advice> = all().into_iter().filter(|one| one.what != "slice").collect();
+        assert_eq!(ordered(without, false), ["slack 1 ns", "fifo"], "on a quiet machine a tail is few events");
     }
 
     fn equal_to(mut advice: Advice, what: &str) -> Advice {
