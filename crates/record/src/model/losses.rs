@@ -103,6 +103,7 @@ pub enum LossKind {
     FaultFile,
     FaultSwap,
     FaultCopy,
+    FaultNew,
     Reclaim,
     MmapLock,
     Child,

@@ -198,6 +198,9 @@ pub fn of_loss(loss: &Loss, threads: &LossThreads) -> Option<LossRemedy> {
         LossKind::FaultFile => say("read the file before (MAP_POPULATE, posix_fadvise(2), mlock(2))"),
         LossKind::FaultSwap | LossKind::Reclaim => say(&format!("a higher memory limit{of_group}, or less memory")),
         LossKind::FaultCopy if call.is_some() => say("fork from a small process, use posix_spawn(3), or huge pages"),
+        LossKind::FaultNew => {
+            say("touch the memory before it is needed (MAP_POPULATE, mlockall(2)), or huge pages (MADV_HUGEPAGE)")
+        }
         LossKind::MmapLock => say("map and unmap less in other threads, or in another process"),
         LossKind::Allocator => say("keep the memory (of malloc(3): M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of mallopt(3))"),
         LossKind::InterpreterLock => say("sys.setswitchinterval(1e-4), or processes instead of threads"),

@@ -170,6 +170,7 @@ fn each_loss_has_its_sentence() {
         LossKind::DelayedAck,
         LossKind::FaultSwap,
         LossKind::FaultCopy,
+        LossKind::FaultNew,
         LossKind::OwnWork,
         LossKind::Allocator,
         LossKind::Collector,

@@ -1,8 +1,9 @@
 //! What a thread does where nothing takes its time: it is on time, computes, or waits for input.
 
-use punctual_record::{Budget, Loss, LossKind, Spent, ThreadBudget, TimePart};
+use punctual_record::{Budget, Loss, LossKind, LossPlace, Spent, ThreadBudget, TimePart};
 
 use super::kinds::{Facts, QUEUED};
+use super::runtime;
 use super::sort::{Found, healthy, share, spent};
 
 /// Fewer turns show no habit.
@@ -27,7 +28,7 @@ const LONG_NS: u64 = 50_000_000;
 
 /// The state of a thread that loses nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Health {
+pub(super) enum Health<'a> {
     /// It has deadlines and meets them.
     Met,
     /// It mostly sleeps as long as it wants.
@@ -36,12 +37,14 @@ pub(super) enum Health {
     Computes { ns: u64, times: u64 },
     /// It waits for what comes from outside.
     Input { ns: u64, times: u64 },
+    /// It waits for signals of other threads, most for this one, of which nothing is known that is against its will.
+    Signalled { ns: u64, times: u64, by: &'a str },
     /// It is blocked most of the time, and nobody knows why.
     Unknown { ns: u64, times: u64 },
 }
 
 /// The state of this thread.
-pub(super) fn health(thread: &ThreadBudget, budget: &Budget) -> Health {
+pub(super) fn health<'a>(thread: &'a ThreadBudget, budget: &Budget) -> Health<'a> {
     let met = thread.turns.as_ref().is_some_and(|turns| {
         let few = turns.missed.saturating_mul(MISSED) <= turns.turns;
         turns.turns >= TURNS && few && share(turns.behind_ns, thread) < LATE
@@ -56,15 +59,26 @@ pub(super) fn health(thread: &ThreadBudget, budget: &Budget) -> Health {
         part.spent == Spent::Condition && part.who.as_ref().is_some_and(|who| who.thread == thread.thread)
     };
     let waits = |part: &TimePart| is_input(part) && !hands_on(part) && !facts.is_lost(part);
-    let (ran, waited) = (spent(thread, own), spent(thread, waits));
+    // Those of Python have their program's name unless it gives them others.
+    let is_signal = |part: &TimePart| {
+        let another = !hands_on(part) || runtime::is_python(thread);
+        part.spent == Spent::Condition && part.who.is_some() && another && !waits(part) && !facts.is_lost(part)
+    };
+    let (ran, waited, signalled) = (spent(thread, own), spent(thread, waits), spent(thread, is_signal));
     let slept = spent(thread, |part| part.spent == Spent::Asleep && !waits(part) && !facts.is_lost(part));
     let times = |is_so: &dyn Fn(&TimePart) -> bool| {
         thread.parts.iter().filter(|part| is_so(part)).fold(0u64, |sum, part| sum.saturating_add(part.times))
     };
     let is_unknown = |part: &TimePart| is_unknown(part) && !facts.is_lost(part);
     let unknown = spent(thread, is_unknown);
-    if unknown > ran.max(waited).max(slept) {
+    let signals = thread.parts.iter().filter(|part| is_signal(part));
+    let by = signals.max_by_key(|part| part.ns).and_then(|part| Some(part.who.as_ref()?.thread.as_str()));
+    if unknown > ran.max(waited).max(slept).max(signalled) {
         Health::Unknown { ns: unknown, times: times(&is_unknown) }
+    } else if let Some(by) = by
+        && signalled > ran.max(waited).max(slept)
+    {
+        Health::Signalled { ns: signalled, times: times(&is_signal), by }
     } else if share(ran, thread) >= MOSTLY || ran > waited.max(slept) {
         Health::Computes { ns: ran, times: times(&own) }
     } else if waited > slept {
@@ -98,7 +112,7 @@ fn ends_from_outside(part: &TimePart) -> bool {
     }
 }
 
-impl Health {
+impl Health<'_> {
     /// From which share of the run on a loss is worth the first sentence.
     fn least_of_a_loss(self, kind: LossKind) -> f64 {
         match self {
@@ -106,18 +120,18 @@ impl Health {
             Self::Met => MET,
             Self::Computes { .. } if QUEUED.contains(&kind) => COMPUTING_QUEUED,
             Self::Computes { .. } => COMPUTING,
-            Self::Sleeps | Self::Input { .. } | Self::Unknown { .. } => WAITING,
+            Self::Sleeps | Self::Input { .. } | Self::Signalled { .. } | Self::Unknown { .. } => WAITING,
         }
     }
 
     /// Whether this loss is worth the first sentence. A program that computes, and waits for less than that, is fast enough for those who
-    /// give it work.
+    /// give it work; one that waits longer for its own threads is not late by them.
     pub(super) fn is_led_by(self, one: &Found, thread: &ThreadBudget) -> bool {
-        let computes = match self {
-            Self::Computes { ns, .. } => ns,
+        let longer = match self {
+            Self::Computes { ns, .. } | Self::Signalled { ns, .. } => ns,
             Self::Met | Self::Sleeps | Self::Input { .. } | Self::Unknown { .. } => 0,
         };
-        share(one.ns, thread) >= self.least_of_a_loss(one.kind) && !(one.may_be_idle && one.ns < computes)
+        share(one.ns, thread) >= self.least_of_a_loss(one.kind) && !(one.may_be_idle && one.ns < longer)
     }
 
     /// As an entry of the losses.
@@ -127,6 +141,10 @@ impl Health {
             Self::Sleeps => healthy(LossKind::OnTime, 0, 0, thread),
             Self::Computes { ns, times } => healthy(LossKind::Computes, ns, times, thread),
             Self::Input { ns, times } => healthy(LossKind::Input, ns, times, thread),
+            Self::Signalled { ns, times, by } => {
+                let place = LossPlace { culprit: Some(by.to_owned()), ..LossPlace::default() };
+                Loss { place, ..healthy(LossKind::Condition, ns, times, thread) }
+            }
             Self::Unknown { ns, times } => healthy(LossKind::Unknown, ns, times, thread),
         }
     }

@@ -16,7 +16,11 @@ const SLACK_NS: u64 = 100_000;
 /// run are a loss: a few long ones are not. Those of 1 ms are late by a little more.
 const LEAST_SLACK_NS: u64 = 10_000;
 const BY_SLACK: f64 = 0.05;
-/// Page faults and maps that take this part of what the thread does are the allocator's.
+/// Page faults of new memory are a loss where they are this part of what the thread does.
+const TAKES: f64 = 0.25;
+/// They are the allocator's, with its maps, where these give memory back for this part of that time: to free a page takes about a tenth of what
+/// it takes to have it. Most programs have an allocator, so it is a loss only from this part of what the thread does on.
+const GIVES_BACK: f64 = 0.04;
 const ALLOCATES: f64 = 0.5;
 /// Copies of pages that take this share of the run make its forks a part of that loss.
 const COPIES: f64 = 0.01;
@@ -32,8 +36,9 @@ const HELD_UP_NS: u64 = 1_000_000;
 /// Waits of threads at a barrier are as many, but for this part.
 const TOGETHER: f64 = 0.25;
 
-/// Calls that map and unmap memory; that make processes.
+/// Calls that map and unmap memory; that give it back; that make processes.
 const MAPS: [&str; 5] = ["mmap", "munmap", "brk", "mremap", "madvise"];
+const FREES: [&str; 3] = ["munmap", "brk", "madvise"];
 const FORKS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
 /// Losses of time in the queue of a CPU.
 pub(super) const QUEUED: [LossKind; 6] = [
@@ -91,7 +96,8 @@ pub(super) fn own_work(thread: &ThreadBudget) -> bool {
 pub(super) struct Facts<'a> {
     thread: &'a ThreadBudget,
     budget: &'a Budget,
-    allocates: bool,
+    /// What page faults of new memory are a loss of, if they are one.
+    takes: Option<LossKind>,
     copies: bool,
     /// Most page faults are copies: a sample at the begin or the end of a fault does not say which it is.
     copies_most: bool,
@@ -109,15 +115,13 @@ pub(super) struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     pub(super) fn new(thread: &'a ThreadBudget, budget: &'a Budget) -> Self {
-        let busy = spent(thread, |part| matches!(part.spent, Spent::Running | Spent::FaultNew));
-        let allocator = spent(thread, |part| part.spent == Spent::FaultNew || runs_in(part, &MAPS));
         let copied = spent(thread, |part| part.spent == Spent::FaultCopy);
         let copies = share(copied, thread) >= COPIES;
         let polls = thread.parts.iter().filter(|part| in_epoll(part));
         Self {
             thread,
             budget,
-            allocates: busy > 0 && allocator as f64 >= ALLOCATES * busy as f64 && !thread.parts.iter().any(maps_a_file),
+            takes: takes(thread),
             copies,
             copies_most: copies && copied > spent(thread, |part| part.spent == Spent::FaultNew),
             rechecked: waits::rechecked(thread),
@@ -175,12 +179,14 @@ impl<'a> Facts<'a> {
             Spent::FaultSwap => Sort::kept(LossKind::FaultSwap, self.memory(part)),
             Spent::FaultCopy => self.copied(),
             Spent::FaultNew if self.copies_most => self.copied(),
-            Spent::FaultNew if self.allocates => Sort::kept(LossKind::Allocator, nowhere()),
+            Spent::FaultNew => Sort::kept(self.takes?, nowhere()),
             Spent::Reclaim => Sort::kept(LossKind::Reclaim, self.memory(part)),
             Spent::MmapLock => Sort::by(LossKind::MmapLock, culprit()),
             Spent::Supervisor => Sort::by(LossKind::Supervisor, culprit()),
             Spent::Running if self.copies && runs_in(part, &FORKS) => self.copied(),
-            Spent::Running if self.allocates && runs_in(part, &MAPS) => Sort::kept(LossKind::Allocator, nowhere()),
+            Spent::Running if self.takes == Some(LossKind::Allocator) && runs_in(part, &MAPS) => {
+                Sort::kept(LossKind::Allocator, nowhere())
+            }
             Spent::Running if self.own_work => Sort::kept(LossKind::OwnWork, nowhere()),
             _ => waits::passed_on(part, self.thread, self.budget)
                 .or_else(|| waits::sort(part, self.thread, self.meets(part)))?,
@@ -222,11 +228,15 @@ impl<'a> Facts<'a> {
         Some(Sort::by(kind, culprit))
     }
 
-    /// Whether this thread of the program mostly yields.
+    /// Whether this thread of the program mostly yields. Threads of one name have one number, maybe that of this thread.
     fn polls(&self, who: &Who) -> bool {
-        let Some(other) = self.budget.threads.iter().find(|thread| thread.tid == who.tid) else { return false };
-        let yields = spent(other, |part| part.call.as_deref() == Some(YIELD));
-        yields.saturating_mul(2) > spent(other, |part| matches!(part.spent, Spent::Running | Spent::Ready))
+        let others = || self.budget.threads.iter().filter(|other| other.pid == who.pid && other.tid != self.thread.tid);
+        let sum = |is_so: &dyn Fn(&TimePart) -> bool| {
+            let namesakes = others().filter(|other| other.thread == who.thread);
+            namesakes.fold(0u64, |sum, other| sum.saturating_add(spent(other, is_so)))
+        };
+        let yields = sum(&|part| part.call.as_deref() == Some(YIELD));
+        yields.saturating_mul(2) > sum(&|part| matches!(part.spent, Spent::Running | Spent::Ready))
     }
 
     /// The memory limit that made the thread reclaim, with the kernel's count of how often it was hit.
@@ -328,6 +338,21 @@ impl<'a> Facts<'a> {
         }
         all.remove(at);
     }
+}
+
+/// What page faults of new memory are a loss of, if they are one.
+fn takes(thread: &ThreadBudget) -> Option<LossKind> {
+    let busy = spent(thread, |part| matches!(part.spent, Spent::Running | Spent::FaultNew));
+    let new = spent(thread, |part| part.spent == Spent::FaultNew);
+    let mapped = spent(thread, |part| runs_in(part, &MAPS));
+    let freed = spent(thread, |part| runs_in(part, &FREES));
+    let gives_back = freed as f64 >= GIVES_BACK * new.saturating_add(mapped) as f64;
+    let (kind, ns, least) = if gives_back {
+        (LossKind::Allocator, new.saturating_add(mapped), ALLOCATES)
+    } else {
+        (LossKind::FaultNew, new, TAKES)
+    };
+    (ns > 0 && ns as f64 >= least * busy as f64 && !thread.parts.iter().any(maps_a_file)).then_some(kind)
 }
 
 /// For how long a thread was without quota: throttled, or ready where none ran.

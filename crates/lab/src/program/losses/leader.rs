@@ -41,7 +41,7 @@ pub(super) fn leader(budget: &Budget, program: u32) -> Option<&ThreadBudget> {
         spent(thread, |part| part.spent == Spent::Running).saturating_add(lost)
     };
     let busiest = members.iter().copied().max_by_key(|thread| activity(thread))?;
-    let main = members.iter().copied().find(|thread| thread.tid == thread.pid);
+    let main = members.iter().copied().find(|thread| thread.tid == thread.pid).filter(|main| !only_joins(main));
     let leads = |main: &ThreadBudget| activity(main).saturating_mul(MAIN) >= activity(busiest);
     if main.is_some_and(|main| main.thread == busiest.thread && !(is_periodic(main) && leads(main))) {
         // Threads of one name take turns, as those of Go do.
@@ -49,6 +49,12 @@ pub(super) fn leader(budget: &Budget, program: u32) -> Option<&ThreadBudget> {
         return alike.max_by_key(|thread| spent(thread, |part| part.spent == Spent::Running));
     }
     main.filter(|main| leads(main)).or(Some(busiest))
+}
+
+/// Whether the thread does nothing but wait a few times for signals of others, as pthread_join(3) does.
+fn only_joins(main: &ThreadBudget) -> bool {
+    let joins = |part: &TimePart| part.spent == Spent::Condition && part.times < TURNS && part.who.is_some();
+    share(spent(main, joins), main) >= WRAPS
 }
 
 /// Whether the thread has turns, or sleeps time and again by the C library. Threads of Go do neither: its runtime sleeps in a thread of its

@@ -34,10 +34,15 @@ pub(super) fn keeps_house(thread: &ThreadBudget) -> bool {
     thread.process == JAVA && (HOUSEKEEPERS.iter().any(|start| named(start)) || collects(&thread.thread))
 }
 
+/// Whether this thread is of an interpreter of Python.
+pub(super) fn is_python(thread: &ThreadBudget) -> bool {
+    thread.process.starts_with("python")
+}
+
 /// The thread of a Python program that has the interpreter's lock while this one wants it. A wait for it times out after a switch interval,
 /// then asks for it, and goes on until the holder gives it up.
 pub(super) fn interpreter<'a>(thread: &'a ThreadBudget, budget: &'a Budget) -> Option<&'a str> {
-    if !thread.process.starts_with("python") {
+    if !is_python(thread) {
         return None;
     }
     let others = || budget.threads.iter().filter(|other| other.pid == thread.pid && other.tid != thread.tid);

@@ -240,6 +240,7 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
             };
             did("lost", what.to_owned(), None)
         }
+        LossKind::FaultNew => did("lost", " in page faults that take new memory".to_owned(), None),
         LossKind::Reclaim => {
             let what = if cgroup.is_some() {
                 " in page faults that read again what was dropped"
@@ -270,7 +271,7 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
             did("kept its event loop from other events for", String::new(), detail)
         }
         LossKind::Allocator => {
-            let detail = "it gives memory back to the kernel and takes it again";
+            let detail = "it takes memory from the kernel and gives it back";
             did("lost", " in page faults and unmaps".to_owned(), Some(detail.to_owned()))
         }
         LossKind::Collector => did("waited", " for its garbage collector".to_owned(), None),

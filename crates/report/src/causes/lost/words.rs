@@ -132,7 +132,7 @@ pub(super) const fn belongs(spent: Spent, kind: LossKind) -> bool {
         LossKind::Spawn => matches!(spent, Spent::Spawn),
         LossKind::Tracer => matches!(spent, Spent::Traced),
         LossKind::Supervisor => matches!(spent, Spent::Supervisor),
-        LossKind::Allocator => matches!(spent, Spent::FaultNew),
+        LossKind::FaultNew | LossKind::Allocator => matches!(spent, Spent::FaultNew),
         LossKind::EventLoop => matches!(spent, Spent::Asleep),
         LossKind::OwnWork | LossKind::Computes => matches!(spent, Spent::Running),
         LossKind::Unknown => matches!(spent, Spent::Blocked | Spent::Unknown),

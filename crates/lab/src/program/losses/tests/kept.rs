@@ -194,6 +194,14 @@ fn threads_that_yield_poll_and_those_that_compute_do_not() {
     };
     assert_eq!(other(Some("sched_yield")), LossKind::Polling);
     assert_eq!(other(None), LossKind::HogThread);
+    let namesake = |call: &str| {
+        let who = Who { tid: PROGRAM, ..sibling("server") };
+        let own = main(vec![by(who, part(Spent::Ready, 1800, 200)), part(Spent::Running, 1000, 9)]);
+        let ran = in_call(call, part(Spent::Running, 900, 500));
+        losses(&of(vec![own, thread(101, "server", vec![ran])]), PROGRAM)[0].kind
+    };
+    assert_eq!(namesake("sched_yield"), LossKind::Polling, "threads of one name have the number of one of them");
+    assert_eq!(namesake("write"), LossKind::HogThread);
 }
 
 #[test]
@@ -294,6 +302,16 @@ fn an_allocator_does_most_of_the_work_or_is_not_named() {
     assert_eq!((loss.kind, loss.ns), (LossKind::Allocator, 500 * MS));
     let all = faults(2400);
     assert_eq!((all[0].kind, all.len()), (LossKind::Computes, 1));
+    let grows = |freed| {
+        let calls = [in_call("munmap", part(Spent::Running, freed, 9)), in_call("mmap", part(Spent::Running, 40, 90))];
+        first([vec![part(Spent::FaultNew, 600, 9000), part(Spent::Running, 100, 9)], calls.to_vec()].concat())
+    };
+    assert_eq!((grows(0).kind, grows(0).ns), (LossKind::FaultNew, 600 * MS), "it only takes");
+    let maps = in_call("mmap", part(Spent::Running, 2000, 90));
+    assert_eq!(kind(vec![maps, part(Spent::FaultNew, 40, 90)]), LossKind::Computes, "maps without page faults");
+    assert_eq!((grows(5).kind, grows(60).kind), (LossKind::FaultNew, LossKind::Allocator));
+    let beside = |ran| kind(vec![part(Spent::FaultNew, 600, 9000), part(Spent::Running, ran, 9)]);
+    assert_eq!((beside(1700), beside(2200)), (LossKind::FaultNew, LossKind::Computes), "a quarter of its work");
     let of_files = [in_call("munmap", part(Spent::Disk, 50, 90)), part(Spent::FaultNew, 300, 9000)];
     assert_ne!(kind(of_files.to_vec()), LossKind::Allocator, "an allocator's memory is on no disk");
 }

@@ -40,7 +40,7 @@ fn what_is_blocked_for_an_unknown_cause_is_not_said_to_be_well() {
     );
     assert_eq!(kind(vec![part(Spent::Running, 1500, 90), part(Spent::Blocked, 1400, 90)]), LossKind::Computes);
     let signalled = by(sibling("worker"), part(Spent::Condition, 2700, 1));
-    assert_eq!(kind(vec![computes(), signalled]), LossKind::Computes, "who ended the wait is known");
+    assert_eq!(kind(vec![computes(), signalled]), LossKind::Condition, "who ended the wait is known");
     let maps = in_call("mmap", by(sibling("mapper"), part(Spent::Blocked, 2700, 90)));
     assert_eq!(kind(vec![computes(), maps]), LossKind::MmapLock, "its cause is known");
 }
@@ -57,8 +57,23 @@ fn a_wait_for_a_thread_that_waits_for_input_is_one_for_input() {
     assert_eq!(wait(poll.clone()), LossKind::Input);
     let selects = by(meanwhile(poll, sibling("selector")), part(Spent::Condition, 2500, 50));
     assert_eq!(wait(selects), LossKind::Input, "through two threads");
-    assert_eq!(wait(part(Spent::Condition, 2500, 50)), LossKind::Computes, "whom that thread waited for is not known");
-    assert_eq!(wait(part(Spent::Asleep, 2500, 50)), LossKind::Computes, "its own thread slept");
+    assert_eq!(wait(part(Spent::Condition, 2500, 50)), LossKind::Condition, "whom that thread waited for is not known");
+}
+
+#[test]
+fn a_wait_for_a_thread_that_sleeps_is_one_for_its_signal_unless_it_computes_for_longer() {
+    let judge = |process: &str, name: &str, ran| {
+        let wait = by(meanwhile(part(Spent::Asleep, 2500, 50), sibling(name)), part(Spent::Condition, 1400, 60));
+        let waits = main(vec![wait, part(Spent::Running, ran, 60)]);
+        let named = ThreadBudget { process: process.to_owned(), thread: process.to_owned(), ..waits };
+        losses(&of(vec![named]), PROGRAM).swap_remove(0)
+    };
+    let said = judge("server", "producer", 300);
+    assert_eq!((said.kind, said.ns, said.times), (LossKind::Condition, 1400 * MS, 60));
+    assert_eq!(said.place.culprit.as_deref(), Some("producer"));
+    assert_eq!(judge("server", "producer", 1500).kind, LossKind::Computes, "it computes for longer than it waits");
+    assert_eq!(judge("server", "server", 300).kind, LossKind::OnTime, "threads of one name hand work to each other");
+    assert_eq!(judge("python3", "python3", 300).kind, LossKind::Condition, "threads of Python have one name");
 }
 
 #[test]
@@ -125,6 +140,19 @@ fn a_handler_that_sleeps_holds_up_its_event_loop_and_a_plain_sleep_does_not() {
     );
     assert_eq!(budget(vec![sleeps(), epoll(2)]).kind, LossKind::Input);
     assert_eq!(budget(vec![sleeps()]).kind, LossKind::OnTime);
+}
+
+#[test]
+fn a_main_thread_that_only_joins_others_does_not_lead() {
+    let led_by = |times, ran| {
+        let joins = by(sibling("worker"), part(Spent::Condition, 2980 - ran, times));
+        let main = main(vec![joins, part(Spent::Running, ran, 3)]);
+        let sleeps = thread(101, "worker", vec![part(Spent::Running, 2, 9)]);
+        losses(&of(vec![main, sleeps]), PROGRAM).swap_remove(0).subject
+    };
+    assert_eq!(led_by(1, 2), "worker");
+    assert_eq!(led_by(200, 2), "server", "time and again it waits for work, or for an answer");
+    assert_eq!(led_by(1, 400), "server", "it computes too");
 }
 
 #[test]

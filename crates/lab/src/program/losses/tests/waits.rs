@@ -63,14 +63,18 @@ fn a_signal_that_is_late_for_work_is_a_loss_and_want_of_work_is_not() {
     let place = &loss.place;
     assert_eq!((loss.kind, place.culprit.as_deref()), (LossKind::Condition, Some("producer")));
     assert_eq!(place.condition, None, "where it begins before its futex is the C library's affair");
+    let kept = || by(stranger("cc1"), part(Spent::Ready, 300, 300));
+    let beside = |did| kind([wait(part(did, 1900, 200)), vec![kept()]].concat());
+    assert_eq!(beside(Spent::Running), LossKind::Condition);
     for idle in [Spent::Asleep, Spent::Condition] {
-        assert_eq!(kind(wait(part(idle, 1900, 200))), LossKind::OnTime, "{idle:?}");
+        assert_eq!(beside(idle), LossKind::HogProcess, "{idle:?}");
+        assert_eq!(kind(wait(part(idle, 1900, 200))), LossKind::Condition, "nothing else is to be said: {idle:?}");
     }
     for outside in [Spent::Poll, Spent::OtherFile] {
         assert_eq!(kind(wait(part(outside, 1900, 200))), LossKind::Input, "{outside:?}");
     }
     let unknown = by(sibling("producer"), part(Spent::Condition, 2000, 200));
-    assert_eq!(kind(vec![unknown]), LossKind::OnTime, "what the producer did is not known");
+    assert_eq!(kind(vec![unknown, kept()]), LossKind::HogProcess, "what the producer did is not known");
 }
 
 #[test]
