@@ -58,14 +58,8 @@ pub(super) fn cut(running: TimePart, places: &[(Place, u64)]) -> Vec<TimePart> {
         }
         let ns = ((u128::from(running.ns) * u128::from(*count)) / u128::from(all)) as u64;
         rest.ns -= ns.min(rest.ns);
-        parts.push(TimePart {
-            spent: *spent,
-            ns,
-            times: *count,
-            longest_ns: 0,
-            call: call.clone(),
-            ..TimePart::default()
-        });
+        // Samples count no stretches.
+        parts.push(TimePart { spent: *spent, ns, call: call.clone(), ..TimePart::default() });
     }
     parts.push(rest);
     parts
@@ -83,6 +77,8 @@ mod tests {
         let parts = cut(running.clone(), &places);
         assert_eq!(parts.iter().map(|part| part.ns).sum::<u64>(), running.ns);
         assert_eq!(parts.iter().map(|part| part.ns / 1000).collect::<Vec<_>>(), [250, 250, 500]);
+        let known: Vec<_> = parts.iter().map(|part| (part.times, part.longest_ns)).collect();
+        assert_eq!(known, [(0, 0), (0, 0), (5, 9)], "samples count no stretches");
         assert_eq!(cut(running.clone(), &places[1..2]), [running]);
     }
 }

@@ -63,6 +63,7 @@ pub(super) fn found(thread: &ThreadBudget, budget: &Budget) -> Vec<Found> {
         if let Some(one) = all.iter_mut().find(same) {
             one.ns = one.ns.saturating_add(part.ns);
             one.times = one.times.saturating_add(part.times);
+            one.counted_ns = one.counted_ns.saturating_add(counted_ns(part));
             one.may_be_idle &= may_be_idle;
             match one.places.iter_mut().find(|(known, _)| *known == place) {
                 Some((_, ns)) => *ns = ns.saturating_add(part.ns),
@@ -70,10 +71,15 @@ pub(super) fn found(thread: &ThreadBudget, budget: &Budget) -> Vec<Found> {
             }
         } else {
             let places = vec![(place.clone(), part.ns)];
-            all.push(Found { kind, ns: part.ns, times: part.times, place, may_be_idle, places });
+            let counted_ns = counted_ns(part);
+            all.push(Found { kind, ns: part.ns, times: part.times, counted_ns, place, may_be_idle, places });
         }
     }
     for one in &mut all {
+        // A few stretches that were counted are not the number of all.
+        if one.kind != LossKind::OwnWork && one.counted_ns < one.ns / 2 {
+            one.times = 0;
+        }
         if let Some((place, ns)) = one.places.iter().max_by_key(|(_, ns)| *ns) {
             one.place = place.clone();
             if QUEUED.contains(&one.kind) && ns.saturating_mul(CULPRIT) < one.ns {
@@ -84,6 +90,11 @@ pub(super) fn found(thread: &ThreadBudget, budget: &Budget) -> Vec<Found> {
     facts.reread(&mut all);
     facts.unnamed(&mut all);
     all
+}
+
+/// The time of stretches that were counted.
+const fn counted_ns(part: &TimePart) -> u64 {
+    if part.times == 0 { 0 } else { part.ns }
 }
 
 /// Whether its own computing makes the turns of this thread late: a turn computes for longer than its period.

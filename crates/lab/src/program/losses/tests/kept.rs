@@ -310,6 +310,8 @@ fn an_allocator_does_most_of_the_work_or_is_not_named() {
     let maps = in_call("mmap", part(Spent::Running, 2000, 90));
     assert_eq!(kind(vec![maps, part(Spent::FaultNew, 40, 90)]), LossKind::Computes, "maps without page faults");
     assert_eq!((grows(5).kind, grows(60).kind), (LossKind::FaultNew, LossKind::Allocator));
+    let sampled = first(vec![part(Spent::FaultNew, 600, 0), part(Spent::FaultNew, 9, 3)]);
+    assert_eq!((sampled.ns, sampled.times), (609 * MS, 0), "three that were counted are not all");
     let beside = |ran| kind(vec![part(Spent::FaultNew, 600, 9000), part(Spent::Running, ran, 9)]);
     assert_eq!((beside(1700), beside(2200)), (LossKind::FaultNew, LossKind::Computes), "a quarter of its work");
     let of_files = [in_call("munmap", part(Spent::Disk, 50, 90)), part(Spent::FaultNew, 300, 9000)];
