@@ -121,6 +121,19 @@ impl TimePart {
     pub fn is_kept_by_unknown(&self) -> bool {
         self.spent == Spent::Ready && self.who.is_none() && self.ns / self.times.max(1) >= Self::KEPT_NS
     }
+
+    /// How many stretches these parts have together; 0 where nobody counted those that take most of their time. Of the time on a CPU, the part
+    /// in no call has the number of all.
+    #[must_use]
+    pub fn stretches(parts: &[&Self]) -> u64 {
+        let time = |is_so: &dyn Fn(&Self) -> bool| {
+            parts.iter().filter(|part| is_so(part)).fold(0u64, |sum, part| sum.saturating_add(part.ns))
+        };
+        if time(&|part| part.times == 0 && part.spent != Spent::Running) > time(&|_| true) / 2 {
+            return 0;
+        }
+        parts.iter().fold(0, |sum, part| sum.saturating_add(part.times))
+    }
 }
 
 /// Figures of stretches are never 0 where they were counted.
@@ -343,4 +356,21 @@ pub struct WatchCost {
     pub events: u64,
     /// The price of one, ns: the run time of the programs in the kernel by their runs (`bpf_stats`), or measured on this machine.
     pub each_ns: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_counted_stretches_are_not_the_number_of_all() {
+        let number = |spent, counted_ns| {
+            let sampled = TimePart { spent, ns: 100_000_000, ..TimePart::default() };
+            let counted = TimePart { ns: counted_ns, times: 3, ..sampled.clone() };
+            TimePart::stretches(&[&sampled, &counted])
+        };
+        assert_eq!((number(Spent::FaultCopy, 1_000_000), number(Spent::FaultFile, 400_000_000)), (0, 3));
+        assert_eq!(number(Spent::Running, 1_000_000), 3, "one stretch on a CPU may have calls");
+        assert_eq!(TimePart::stretches(&[]), 0);
+    }
 }

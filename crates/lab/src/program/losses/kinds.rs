@@ -56,14 +56,15 @@ const YIELD: &str = "sched_yield";
 pub(super) fn found(thread: &ThreadBudget, budget: &Budget) -> Vec<Found> {
     let facts = Facts::new(thread, budget);
     let mut all: Vec<Found> = Vec::new();
+    let mut parts: Vec<Vec<&TimePart>> = Vec::new();
     for part in thread.parts.iter().filter(|part| part.ns > 0) {
         let Some(Sort { kind, place, may_be_idle }) = facts.sort(part) else { continue };
         let lock = |place: &LossPlace| (place.lock.clone(), place.file.clone().filter(|_| place.file_lock));
-        let same = |one: &&mut Found| one.kind == kind && lock(&one.place) == lock(&place);
-        if let Some(one) = all.iter_mut().find(same) {
+        let same = |one: &Found| one.kind == kind && lock(&one.place) == lock(&place);
+        if let Some(at) = all.iter().position(same) {
+            let one = &mut all[at];
+            parts[at].push(part);
             one.ns = one.ns.saturating_add(part.ns);
-            one.times = one.times.saturating_add(part.times);
-            one.counted_ns = one.counted_ns.saturating_add(counted_ns(part));
             one.may_be_idle &= may_be_idle;
             match one.places.iter_mut().find(|(known, _)| *known == place) {
                 Some((_, ns)) => *ns = ns.saturating_add(part.ns),
@@ -71,15 +72,12 @@ pub(super) fn found(thread: &ThreadBudget, budget: &Budget) -> Vec<Found> {
             }
         } else {
             let places = vec![(place.clone(), part.ns)];
-            let counted_ns = counted_ns(part);
-            all.push(Found { kind, ns: part.ns, times: part.times, counted_ns, place, may_be_idle, places });
+            all.push(Found { kind, ns: part.ns, times: 0, place, may_be_idle, places });
+            parts.push(vec![part]);
         }
     }
-    for one in &mut all {
-        // A few stretches that were counted are not the number of all.
-        if one.kind != LossKind::OwnWork && one.counted_ns < one.ns / 2 {
-            one.times = 0;
-        }
+    for (one, parts) in all.iter_mut().zip(&parts) {
+        one.times = TimePart::stretches(parts);
         if let Some((place, ns)) = one.places.iter().max_by_key(|(_, ns)| *ns) {
             one.place = place.clone();
             if QUEUED.contains(&one.kind) && ns.saturating_mul(CULPRIT) < one.ns {
@@ -90,11 +88,6 @@ pub(super) fn found(thread: &ThreadBudget, budget: &Budget) -> Vec<Found> {
     facts.reread(&mut all);
     facts.unnamed(&mut all);
     all
-}
-
-/// The time of stretches that were counted.
-const fn counted_ns(part: &TimePart) -> u64 {
-    if part.times == 0 { 0 } else { part.ns }
 }
 
 /// Whether its own computing makes the turns of this thread late: a turn computes for longer than its period.

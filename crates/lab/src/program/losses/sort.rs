@@ -7,9 +7,7 @@ use punctual_record::{Loss, LossKind, LossPlace, Spent, ThreadBudget, TimePart};
 pub(super) struct Found {
     pub(super) kind: LossKind,
     pub(super) ns: u64,
-    /// 0 where most of the time is of stretches that nobody counted.
     pub(super) times: u64,
-    pub(super) counted_ns: u64,
     pub(super) place: LossPlace,
     /// The thread may have had no work, or others of its kind did its work meanwhile.
     pub(super) may_be_idle: bool,

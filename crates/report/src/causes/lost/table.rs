@@ -21,14 +21,8 @@ impl Group<'_> {
         self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.ns))
     }
 
-    /// 0 where most of the time is of stretches that nobody counted. Of the time on a CPU, the part in no call has the number of all.
     fn times(&self) -> u64 {
-        let counted = self.parts.iter().filter(|part| part.times > 0);
-        let counted_ns = counted.fold(0u64, |sum, part| sum.saturating_add(part.ns));
-        if self.spent != Spent::Running && counted_ns < self.ns() / 2 {
-            return 0;
-        }
-        self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.times))
+        TimePart::stretches(&self.parts)
     }
 
     fn longest(&self) -> u64 {
@@ -160,16 +154,5 @@ mod tests {
             assert_eq!(cells[3], units::ABSENT, "{cells:?}");
             assert!(cells.get(4).is_none_or(|longest| longest == units::ABSENT), "{cells:?}");
         }
-    }
-
-    #[test]
-    fn a_few_counted_stretches_are_not_the_number_of_all() {
-        let times = |spent, counted_ns| {
-            let sampled = TimePart { spent, ns: 100_000_000, ..TimePart::default() };
-            let counted = TimePart { ns: counted_ns, times: 3, ..sampled.clone() };
-            Group { spent, lock: None, parts: vec![&sampled, &counted] }.times()
-        };
-        assert_eq!((times(Spent::FaultCopy, 1_000_000), times(Spent::FaultFile, 400_000_000)), (0, 3));
-        assert_eq!(times(Spent::Running, 1_000_000), 3, "one stretch on a CPU may have calls");
     }
 }

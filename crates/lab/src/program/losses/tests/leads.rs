@@ -143,6 +143,16 @@ fn a_handler_that_sleeps_holds_up_its_event_loop_and_a_plain_sleep_does_not() {
 }
 
 #[test]
+fn a_shorter_wait_for_another_process_does_not_lead_before_one_for_an_own_thread() {
+    let judge = |own_ms, pipe_ms| {
+        let wait =
+            by(meanwhile(part(Spent::Asleep, 2500, 50), sibling("producer")), part(Spent::Condition, own_ms, 60));
+        kind(vec![wait, by(stranger("sh"), part(Spent::Pipe, pipe_ms, 14))])
+    };
+    assert_eq!((judge(1600, 150), judge(1300, 1350)), (LossKind::Condition, LossKind::Pipe));
+}
+
+#[test]
 fn a_main_thread_that_only_joins_others_does_not_lead() {
     let led_by = |times, ran| {
         let joins = by(sibling("worker"), part(Spent::Condition, 2980 - ran, times));
