@@ -159,6 +159,7 @@ fn apart_from_the_disk(call: Option<&str>) -> String {
         Some(call) if OF_DATA.contains(&call) => {
             format!("fewer calls of {call}, each for more, or in a thread of their own")
         }
+        Some("io_uring_enter") => "more requests in flight, so that one wait is for many".to_owned(),
         Some(call) => format!("{call} in a thread of its own"),
         None => "what waits for the disk in a thread of its own".to_owned(),
     }

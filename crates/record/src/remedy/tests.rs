@@ -173,6 +173,7 @@ fn no_remedy_is_named_for_what_is_well_or_wanted() {
 #[test]
 fn only_calls_for_data_can_be_fewer() {
     for (call, said) in [
+        (Some("io_uring_enter"), "more requests in flight, so that one wait is for many"),
         (Some("fdatasync"), "fewer calls of fdatasync, each for more, or in a thread of their own"),
         (Some("getdents64"), "getdents64 in a thread of its own"),
         (None, "what waits for the disk in a thread of its own"),

@@ -205,6 +205,33 @@ fn what_the_holder_of_a_lock_did_is_said_where_it_is_known() {
 }
 
 #[test]
+fn a_signal_of_another_process_is_not_said_to_be_of_a_thread() {
+    let wait = |pid| {
+        let mut wait = by("server", pid, part(Spent::Condition, 2000, 90));
+        wait.who.as_mut().unwrap().meanwhile = Some(Box::new(part(Spent::Asleep, 1900, 90)));
+        let signal = Loss { place: culprit("server"), ..loss(LossKind::Condition, 2000, 90) };
+        said(signal, vec![wait, part(Spent::Asleep, 1000, 90)])
+    };
+    let of = |whom| {
+        format!("server waited 2.00 s of 3.00 s for a signal of another {whom}, 90 times: server slept meanwhile.")
+    };
+    assert_eq!([wait(90), wait(4711)], [of("process"), of("thread")]);
+}
+
+#[test]
+fn what_a_wait_at_a_socket_or_for_input_was_for_is_said_where_it_is_known() {
+    let of_call = |kind, call: &str| of(kind, LossPlace { call: Some(call.into()), ..LossPlace::default() });
+    assert_snapshot!(
+        [
+            of_call(LossKind::Socket, "sendto"),
+            of_call(LossKind::Socket, "connect"),
+            of_call(LossKind::Input, "epoll_wait"),
+        ]
+        .join("\n")
+    );
+}
+
+#[test]
 fn the_own_nice_value_is_said() {
     let mut run = program(
         vec![by("thief", 9, part(Spent::Ready, 3000, 90))],

@@ -21,6 +21,10 @@ const PARTS: usize = 64;
 /// Links of a chain.
 const LINKS: u32 = 8;
 
+/// The call of io_uring(7), the threads of the kernel that end its requests to files, by how their names begin, and the softirq that does.
+const RING: &str = "io_uring_enter";
+const KERNEL_WORKERS: [&str; 2] = ["kworker/", "iou-wrk-"];
+const BLOCK: &str = "BLOCK";
 /// Numbers from here on are those of names that several threads may have.
 const ALIASES: u32 = 1 << 30;
 /// Threads for whose names the kernel had no room.
@@ -246,6 +250,9 @@ impl<'a> Found<'a> {
         if let Some(who) = &mut part.who {
             who.meanwhile = self.meanwhile(chain, part.ns, LINKS).map(Box::new);
         }
+        if part.spent == Spent::Poll && part.call.as_deref() == Some(RING) && part.who.as_ref().is_some_and(ends_io) {
+            part.spent = Spent::Disk;
+        }
         part
     }
 
@@ -359,6 +366,15 @@ impl<'a> Found<'a> {
     }
 }
 
+/// Whether a wait for completions of io_uring that this one ends is for a disk: the kernel's workers complete what files do, and sockets
+/// wake the thread itself.
+fn ends_io(who: &Who) -> bool {
+    let did = who.meanwhile.as_ref().map(|did| did.spent);
+    let moves_messages = matches!(did, Some(Spent::Socket | Spent::Pipe));
+    let worker = KERNEL_WORKERS.iter().any(|start| who.thread.starts_with(start));
+    (worker && !moves_messages) || (who.tid == 0 && who.thread == BLOCK)
+}
+
 fn named_frames(stacks: &BTreeMap<u32, Vec<u64>>, functions: &BTreeMap<u64, String>, stack: u32) -> Vec<String> {
     let frames = stacks.get(&stack).map_or(&[][..], Vec::as_slice);
     frames.iter().filter_map(|frame| functions.get(frame).cloned()).collect()
@@ -410,4 +426,22 @@ fn joined(mut one: ThreadBudget, other: ThreadBudget) -> ThreadBudget {
     one.wall_ns += other.wall_ns;
     other.parts.into_iter().for_each(|part| fold(&mut one.parts, part));
     one
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completions_of_files_are_those_of_a_disk_and_messages_are_not() {
+        let who = |name: &str, tid| Who { thread: name.into(), tid, ..Who::default() };
+        let after = |spent| {
+            let did = TimePart { spent, ..TimePart::default() };
+            Who { meanwhile: Some(Box::new(did)), ..who("iou-wrk-4711", 4712) }
+        };
+        assert!([who("kworker/0:0", 9), who("iou-wrk-4711", 4712), who("BLOCK", 0)].iter().all(ends_io));
+        assert!(ends_io(&after(Spent::Disk)));
+        let others = [who("NET_RX", 0), who("client", 99), after(Spent::Socket), after(Spent::Pipe)];
+        assert!(!others.iter().any(ends_io));
+    }
 }

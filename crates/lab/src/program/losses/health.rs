@@ -1,6 +1,6 @@
 //! What a thread does where nothing takes its time: it is on time, computes, or waits for input.
 
-use punctual_record::{Budget, Loss, LossKind, LossPlace, Spent, ThreadBudget, TimePart};
+use punctual_record::{Budget, Loss, LossKind, LossPlace, Spent, ThreadBudget, TimePart, Who};
 
 use super::kinds::{Facts, QUEUED};
 use super::runtime;
@@ -21,6 +21,8 @@ const COMPUTING_QUEUED: f64 = 0.10;
 const WAITING: f64 = 0.02;
 /// A thread that runs for so much of the run computes.
 const MOSTLY: f64 = 0.5;
+/// Waits for input end by time-outs where these take this part of their time.
+const TIMED_OUT: f64 = 0.9;
 
 /// Calls that wait for events, by how their names begin, and from which time-out on these are what is waited for.
 const EVENTS: [&str; 6] = ["epoll_", "poll", "ppoll", "select", "pselect", "recv"];
@@ -35,8 +37,8 @@ pub(super) enum Health<'a> {
     Sleeps,
     /// It computes.
     Computes { ns: u64, times: u64 },
-    /// It waits for what comes from outside.
-    Input { ns: u64, times: u64 },
+    /// It waits for what comes from outside. Where nearly nothing came, the call whose time-out ended the waits.
+    Input { ns: u64, times: u64, timed_out: Option<&'a str> },
     /// It waits for signals of other threads, most for this one, of which nothing is known that is against its will.
     Signalled { ns: u64, times: u64, by: &'a str },
     /// It is blocked most of the time, and nobody knows why.
@@ -54,9 +56,11 @@ pub(super) fn health<'a>(thread: &'a ThreadBudget, budget: &Budget) -> Health<'a
     }
     let facts = Facts::new(thread, budget);
     let own = |part: &TimePart| part.spent == Spent::Running && !facts.is_lost(part);
-    // Threads of one name hand work to each other, as those of Go do: one that has none waits for no input of the program.
+    // Threads of one name hand work to each other, as those of Go do: one that has none waits for no input of the program. Processes of one
+    // name do not: they are copies of each other by fork(2).
     let hands_on = |part: &TimePart| {
-        part.spent == Spent::Condition && part.who.as_ref().is_some_and(|who| who.thread == thread.thread)
+        let namesake = |who: &Who| who.pid == thread.pid && who.thread == thread.thread;
+        part.spent == Spent::Condition && part.who.as_ref().is_some_and(namesake)
     };
     let waits = |part: &TimePart| is_input(part) && !hands_on(part) && !facts.is_lost(part);
     // Those of Python have their program's name unless it gives them others.
@@ -82,7 +86,13 @@ pub(super) fn health<'a>(thread: &'a ThreadBudget, budget: &Budget) -> Health<'a
     } else if share(ran, thread) >= MOSTLY || ran > waited.max(slept) {
         Health::Computes { ns: ran, times: times(&own) }
     } else if waited > slept {
-        Health::Input { ns: waited, times: times(&waits) }
+        let timed_out = |part: &TimePart| part.spent == Spent::Asleep && waits(part);
+        match thread.parts.iter().filter(|part| timed_out(part)).max_by_key(|part| part.ns) {
+            Some(part) if spent(thread, timed_out) as f64 >= TIMED_OUT * waited as f64 => {
+                Health::Input { ns: waited, times: times(&timed_out), timed_out: part.call.as_deref() }
+            }
+            _ => Health::Input { ns: waited, times: times(&waits), timed_out: None },
+        }
     } else {
         Health::Sleeps
     }
@@ -140,7 +150,10 @@ impl Health<'_> {
             Self::Met => healthy(LossKind::OnTime, 0, thread.turns.as_ref().map_or(0, |turns| turns.turns), thread),
             Self::Sleeps => healthy(LossKind::OnTime, 0, 0, thread),
             Self::Computes { ns, times } => healthy(LossKind::Computes, ns, times, thread),
-            Self::Input { ns, times } => healthy(LossKind::Input, ns, times, thread),
+            Self::Input { ns, times, timed_out } => {
+                let place = LossPlace { call: timed_out.map(str::to_owned), ..LossPlace::default() };
+                Loss { place, ..healthy(LossKind::Input, ns, times, thread) }
+            }
             Self::Signalled { ns, times, by } => {
                 let place = LossPlace { culprit: Some(by.to_owned()), ..LossPlace::default() };
                 Loss { place, ..healthy(LossKind::Condition, ns, times, thread) }

@@ -175,6 +175,9 @@ impl<'a> Facts<'a> {
             Spent::Socket if waits::is_held_back(part, self.acks_are_late) => {
                 Sort::kept(LossKind::DelayedAck, nowhere())
             }
+            Spent::Socket if waits::is_to_send(part) => {
+                Sort::kept(LossKind::Socket, LossPlace { call: part.call.clone(), ..LossPlace::default() })
+            }
             Spent::Disk => {
                 let (device, call) = (part.thing.device.clone(), part.call.clone());
                 Sort::kept(LossKind::Disk, LossPlace { device, call, ..of_file() })

@@ -18,6 +18,9 @@ const ACKS: [f64; 2] = [0.8, 2.0];
 const FEWEST: u64 = 10;
 /// Calls that change the address space, whose waits for another thread of the process are for its lock.
 const ADDRESS_SPACE: [&str; 7] = ["mmap", "munmap", "mprotect", "mremap", "brk", "madvise", "clone"];
+/// Calls that send, which wait for room in the socket's buffer, and the one that connects.
+const SENDS: [&str; 8] = ["sendto", "sendmsg", "sendmmsg", "send", "write", "writev", "sendfile", "splice"];
+const CONNECT: &str = "connect";
 /// The softirq that ends waits whose time-out counts in ticks of HZ (`SO_RCVTIMEO`, `SO_SNDTIMEO`).
 const TICK: &str = "TIMER";
 /// The shortest time-out is a tick, and begins within another: it ends after two at most. One of two ticks, which is longer than was asked for
@@ -60,6 +63,13 @@ pub(super) fn is_tick(part: &TimePart, tick_ns: Option<u64>) -> bool {
     let by_tick = part.who.as_ref().is_some_and(|who| who.tid == 0 && who.thread == TICK);
     let each = part.ns as f64 / part.times.max(1) as f64;
     by_tick && part.times >= FEWEST && tick_ns.is_some_and(|tick| each <= TICKS * tick as f64)
+}
+
+/// Whether this wait at a socket is for the other end, of which no process is known, to take data or a connection: the thread has work, and
+/// waits for no input.
+pub(super) fn is_to_send(part: &TimePart) -> bool {
+    let outside = part.who.as_ref().is_none_or(|who| who.tid == 0);
+    outside && part.call.as_deref().is_some_and(|call| call == CONNECT || SENDS.contains(&call))
 }
 
 /// Waits for a signal of another thread that time out now and then, to look whether it was missed: those of a monitor of Java.
@@ -196,7 +206,7 @@ fn condition(part: &TimePart, who: &Who, thread: &ThreadBudget, meets: bool) -> 
             .then(|| Sort::idle(LossKind::Lock, LossPlace { holder, ..LossPlace::default() }));
     }
     // Threads of one name hand work to each other, as those of Go do: one that is kept is no reason of its own.
-    if who.thread == thread.thread && did != Spent::Running {
+    if own && who.thread == thread.thread && did != Spent::Running {
         return None;
     }
     let busy = matches!(

@@ -19,6 +19,7 @@ const BEHIND: f64 = 0.01;
 const ASLEEP: f64 = 0.5;
 /// Calls that sleep for a time.
 const SLEEPS: [&str; 2] = ["clock_nanosleep", "nanosleep"];
+const CONNECT: &str = "connect";
 /// Most letters of a path in a sentence.
 const PATH: usize = 40;
 /// Most losses in full.
@@ -208,12 +209,19 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         LossKind::Condition => {
             let passed_on = peer.as_ref().map(|peer| format!("that thread waited for {peer}, another process"));
             let detail = passed_on.or_else(|| meanwhile(&culprit, loss, thread));
-            did("waited", " for a signal of another thread".to_owned(), detail)
+            let by = if is_of_another_process(&culprit, thread) { "process" } else { "thread" };
+            did("waited", format!(" for a signal of another {by}"), detail)
         }
         LossKind::Barrier => did("waited", " at a barrier".to_owned(), by("arrived last")),
         LossKind::Pipe => did("waited", " at a pipe".to_owned(), meanwhile(&peer, loss, thread)),
         LossKind::MessageQueue => did("waited", " at a message queue".to_owned(), meanwhile(&peer, loss, thread)),
-        LossKind::Socket => did("waited", " at a socket".to_owned(), meanwhile(&peer, loss, thread)),
+        LossKind::Socket => {
+            let sends = call.map(|call| match call.as_str() {
+                CONNECT => format!("{call} waited for the other end to answer"),
+                _ => format!("{call} waited for room in the send buffer"),
+            });
+            did("waited", " at a socket".to_owned(), sends.or_else(|| meanwhile(&peer, loss, thread)))
+        }
         LossKind::StarvedServer => {
             let detail = match culprit {
                 Some(culprit) => format!("that waited for its CPU, on which {culprit} ran"),
@@ -277,7 +285,10 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         LossKind::Collector => did("waited", " for its garbage collector".to_owned(), None),
         LossKind::InterpreterLock => did("waited", " for the interpreter's lock".to_owned(), by("had it")),
         LossKind::Computes => did("computed for", String::new(), Some("its time is its own".to_owned())),
-        LossKind::Input => did("waited for input for", String::new(), None),
+        LossKind::Input => {
+            let ended = call.map(|call| format!("{call} timed out {}", often(loss.times)));
+            did("waited for input for", String::new(), ended)
+        }
         LossKind::Unknown => did("was blocked for", String::new(), Some("the cause is unknown".to_owned())),
         LossKind::OnTime => did("is on time, and lost", String::new(), None),
     }
@@ -344,6 +355,16 @@ fn holder(loss: &Loss, thread: Option<&ThreadBudget>) -> Option<String> {
             None => format!("its holder is {holder}"),
         },
     })
+}
+
+/// Whether the thread of this name, of which this one waits for a signal, is one of another process.
+fn is_of_another_process(culprit: &Option<String>, thread: Option<&ThreadBudget>) -> bool {
+    let signals = thread.into_iter().flat_map(|thread| thread.parts.iter().map(move |part| (thread, part)));
+    let its = signals.filter(|(_, part)| part.spent == Spent::Condition).filter_map(|(thread, part)| {
+        let who = part.who.as_ref().filter(|who| culprit.as_ref() == Some(&name(&who.thread)))?;
+        Some((part.ns, who.pid != thread.pid))
+    });
+    its.max().is_some_and(|(_, other)| other)
 }
 
 /// `feeder-31 slept meanwhile`.

@@ -77,6 +77,28 @@ fn a_wait_for_a_thread_that_sleeps_is_one_for_its_signal_unless_it_computes_for_
 }
 
 #[test]
+fn a_wait_for_a_process_of_the_same_name_is_one_for_its_signal() {
+    let copy = |pid| Who { pid, ..sibling("server") };
+    let wait = |pid| by(meanwhile(part(Spent::Asleep, 2500, 50), copy(pid)), part(Spent::Condition, 2600, 60));
+    let of = |pid| first(vec![wait(pid), part(Spent::Running, 300, 60)]);
+    let said = of(PROGRAM + 9);
+    assert_eq!((said.kind, said.ns, said.place.culprit.as_deref()), (LossKind::Condition, 2600 * MS, Some("server")));
+    assert_eq!(of(PROGRAM).kind, LossKind::Computes, "a thread of this process hands work on");
+}
+
+#[test]
+fn input_that_does_not_come_is_said_by_the_time_outs() {
+    let timed_out = || in_call("poll", part(Spent::Asleep, 2500, 10));
+    let said = first(vec![timed_out(), part(Spent::Running, 300, 10)]);
+    assert_eq!((said.kind, said.ns, said.times), (LossKind::Input, 2500 * MS, 10));
+    assert_eq!(said.place.call.as_deref(), Some("poll"));
+    let came = first(vec![timed_out(), in_call("poll", part(Spent::Poll, 400, 30))]);
+    assert_eq!((came.kind, came.times, came.place.call), (LossKind::Input, 40, None), "some came");
+    let paced = first(vec![in_call("poll", part(Spent::Asleep, 2500, 250)), part(Spent::Running, 300, 250)]);
+    assert_eq!(paced.kind, LossKind::OnTime, "10 ms each is a sleep");
+}
+
+#[test]
 fn what_is_under_one_per_cent_does_not_lead() {
     let beside = |ms| kind(vec![by(stranger("cc1"), part(Spent::Ready, ms, 60)), part(Spent::Poll, 2000, 60)]);
     assert_eq!(beside(25), LossKind::Input);

@@ -210,6 +210,22 @@ fn a_peer_is_named_by_what_it_did() {
 }
 
 #[test]
+fn a_sender_whose_network_is_slow_waits_for_no_input() {
+    let network = Who { thread: "NET_RX".into(), ..Who::default() };
+    let wait = |call, who| first(vec![by(who, in_call(call, part(Spent::Socket, 2000, 9)))]);
+    for call in ["sendto", "writev", "connect"] {
+        let said = wait(call, network.clone());
+        assert_eq!((said.kind, said.times, said.place.call.as_deref()), (LossKind::Socket, 9, Some(call)), "{call}");
+        assert_eq!(said.place.peer, None, "{call}");
+    }
+    for call in ["recvfrom", "read", "accept4"] {
+        assert_eq!(wait(call, network.clone()).kind, LossKind::Input, "{call}");
+    }
+    let slow = wait("sendto", meanwhile(part(Spent::Asleep, 1900, 200), stranger("reader")));
+    assert_eq!((slow.place.peer.as_deref(), slow.place.call), (Some("reader"), None), "the other end is known");
+}
+
+#[test]
 fn two_ends_that_wait_for_each_other_for_40_ms_have_a_delayed_acknowledgement() {
     let both = || meanwhile(part(Spent::Socket, 2000, 50), stranger("peer"));
     assert_eq!(kind(vec![by(both(), part(Spent::Socket, 2200, 50))]), LossKind::DelayedAck);
