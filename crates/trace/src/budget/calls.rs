@@ -3,7 +3,7 @@
 use punctual_linux::syscall_name::number_of;
 
 /// Calls with a descriptor as first argument, which sleep until it is ready.
-const DESCRIPTORS: [&str; 29] = [
+const DESCRIPTORS: [&str; 27] = [
     "read",
     "readv",
     "pread64",
@@ -18,7 +18,6 @@ const DESCRIPTORS: [&str; 29] = [
     "recvmmsg",
     "accept",
     "accept4",
-    "connect",
     "fsync",
     "fdatasync",
     "syncfs",
@@ -30,12 +29,12 @@ const DESCRIPTORS: [&str; 29] = [
     "getdents64",
     "splice",
     "copy_file_range",
-    "close",
     "mq_timedreceive",
     "mq_timedsend",
 ];
-/// Those that send what another thread of this machine receives.
-const SENDS: [&str; 6] = ["write", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile"];
+/// Those that send what another thread of this machine receives, a connection and its end among it.
+const SENDS: [&str; 9] =
+    ["write", "writev", "sendto", "sendmsg", "sendmmsg", "sendfile", "connect", "shutdown", "close"];
 
 /// `enum call_kind` of the programs, by the numbers of this architecture.
 pub(super) fn calls() -> [u8; 512] {

@@ -115,7 +115,9 @@ fn acknowledgements_that_the_kernel_delays_are_counted() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut asks = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         std::thread::scope(|scope| {
-            scope.spawn(move || {
+            // It waits as long, for the next question: by its name it is told from the one that is late.
+            let answers = std::thread::Builder::new().name("answers".to_owned());
+            let answer_all = move || {
                 let (mut peer, _) = listener.accept().unwrap();
                 let mut question = [0; 100];
                 while peer.read_exact(&mut question).is_ok() {
@@ -123,7 +125,8 @@ fn acknowledgements_that_the_kernel_delays_are_counted() {
                     peer.write_all(&[1; 50]).unwrap();
                     peer.write_all(&[2; 200]).unwrap();
                 }
-            });
+            };
+            answers.spawn_scoped(scope, answer_all).unwrap();
             punctual_testing::until("ten are late", || {
                 asks.write_all(&[0; 100]).unwrap();
                 asks.read_exact(&mut [0; 250]).unwrap();

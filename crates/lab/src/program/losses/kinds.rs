@@ -196,7 +196,7 @@ impl<'a> Facts<'a> {
             }
             Spent::Running if self.own_work => Sort::kept(LossKind::OwnWork, nowhere()),
             _ => waits::passed_on(part, self.thread, self.budget)
-                .or_else(|| waits::sort(part, self.thread, self.meets(part)))?,
+                .or_else(|| waits::sort(part, self.thread, self.budget.watcher, self.meets(part)))?,
         })
     }
 
@@ -289,7 +289,8 @@ impl<'a> Facts<'a> {
     /// A sleep in a handler of an event loop, or a time-out in a wait for a signal. Other sleeps are the program's choice.
     fn asleep(&self, part: &TimePart) -> Option<Sort> {
         if let Some(wait) = self.rechecked.iter().find(|wait| wait.has(part)) {
-            return waits::sort(wait.signalled, self.thread, self.meets(wait.signalled));
+            let (signalled, watcher) = (wait.signalled, self.budget.watcher);
+            return waits::sort(signalled, self.thread, watcher, self.meets(signalled));
         }
         let held_up = self.loops >= LOOPS
             && part.call.as_deref().is_some_and(|call| SLEEPS.contains(&call))

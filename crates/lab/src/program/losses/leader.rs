@@ -15,6 +15,8 @@ const TURNS: u64 = 10;
 /// A process that waits for one child for so much of its time is a shell or a wrapper.
 const WRAPS: f64 = 0.95;
 const OF_ONE_CHILD: f64 = 0.5;
+/// One that waits for a signal leaves the work to others, where one of them works for this part of the run.
+const OF_A_PAUSE: f64 = 0.1;
 /// One wait at a pipe that takes this share of the run is for the end of the other process.
 const ONE_WAIT: f64 = 0.9;
 /// Most shells within shells.
@@ -90,16 +92,19 @@ fn program_within(budget: &Budget, program: u32) -> u32 {
     worker(budget, process).unwrap_or(process)
 }
 
-/// The process that does the work where this one does nothing but wait for signals and for the ends of others.
+/// The process that does the work where this one does nothing but wait for signals and for the ends of others, and sleeps between.
 fn worker(budget: &Budget, process: u32) -> Option<u32> {
+    let all = |thread: &ThreadBudget, kinds: &[Spent]| share(spent(thread, |part| kinds.contains(&part.spent)), thread);
     let only_waits = |thread: &ThreadBudget| {
-        share(spent(thread, |part| matches!(part.spent, Spent::Pause | Spent::Child | Spent::Spawn)), thread) >= WRAPS
+        let waits = all(thread, &[Spent::Pause, Spent::Child, Spent::Spawn]);
+        waits >= OF_ONE_CHILD && waits + all(thread, &[Spent::Asleep]) >= WRAPS
     };
     let members = || budget.threads.iter().filter(|thread| thread.pid == process);
     let run_ns = members().map(|thread| thread.wall_ns).max()?;
     let works = |thread: &ThreadBudget| spent(thread, |part| works(part.spent));
     let busiest = budget.threads.iter().filter(|thread| thread.pid != process).max_by_key(|thread| works(thread))?;
-    let is_busy = works(busiest) as f64 >= OF_ONE_CHILD * run_ns as f64;
+    let paused = members().any(|thread| all(thread, &[Spent::Pause]) >= OF_ONE_CHILD);
+    let is_busy = works(busiest) as f64 >= if paused { OF_A_PAUSE } else { OF_ONE_CHILD } * run_ns as f64;
     (members().all(only_waits) && is_busy).then_some(busiest.pid)
 }
 

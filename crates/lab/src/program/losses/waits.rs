@@ -32,17 +32,17 @@ const CONDITION_BYTES: u64 = 48;
 const RECHECKS: u64 = 4;
 
 /// The loss that this wait is; `None` where the thread may have had no work.
-pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, meets: bool) -> Option<Sort> {
+pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, watcher: Option<u32>, meets: bool) -> Option<Sort> {
     let who = part.who.as_ref().filter(|who| who.tid != 0);
     match part.spent {
-        Spent::Lock | Spent::FileLock => Some(lock(part, who)),
+        Spent::Lock | Spent::FileLock => Some(lock(part, who, watcher)),
         Spent::Condition => condition(part, who?, thread, meets),
         Spent::Pipe | Spent::MessageQueue => {
             let kind = if part.spent == Spent::Pipe { LossKind::Pipe } else { LossKind::MessageQueue };
             let peer = Some(who?.thread.clone());
             Some(Sort::idle(kind, LossPlace { peer, ..LossPlace::default() }))
         }
-        Spent::Socket => socket(part, who?),
+        Spent::Socket => socket(part, who?, watcher),
         Spent::Blocked => {
             let who = who.filter(|who| who.pid == thread.pid)?;
             let maps = part.call.as_deref().is_some_and(|call| ADDRESS_SPACE.contains(&call));
@@ -109,7 +109,7 @@ pub(super) fn rechecked(thread: &ThreadBudget) -> Vec<Rechecked<'_>> {
 }
 
 /// A lock, by what its holder did meanwhile.
-fn lock(part: &TimePart, holder: Option<&Who>) -> Sort {
+fn lock(part: &TimePart, holder: Option<&Who>, watcher: Option<u32>) -> Sort {
     let mut place = LossPlace {
         lock: part.thing.futex.map(address),
         file: part.thing.file.clone(),
@@ -122,7 +122,7 @@ fn lock(part: &TimePart, holder: Option<&Who>) -> Sort {
         return Sort::kept(LossKind::Lock, place);
     };
     match did.spent {
-        Spent::Ready => place.culprit = did.who.as_ref().map(|who| who.thread.clone()),
+        Spent::Ready => place.culprit = had_the_cpu(did, watcher),
         // The file is that of the lock.
         Spent::Disk if place.file_lock => {}
         Spent::Disk => place.file = did.thing.file.clone().or(place.file),
@@ -134,6 +134,11 @@ fn lock(part: &TimePart, holder: Option<&Who>) -> Sort {
         }
     }
     Sort::kept(LossKind::Lock, place)
+}
+
+/// Who had the CPU for which another thread waited. What our own reader takes is the price of watching.
+fn had_the_cpu(did: &TimePart, watcher: Option<u32>) -> Option<String> {
+    did.who.as_ref().filter(|who| Some(who.pid) != watcher).map(|who| who.thread.clone())
 }
 
 /// The last of those who wait for each other; `None` where this one waits for nobody.
@@ -236,13 +241,13 @@ fn condition(part: &TimePart, who: &Who, thread: &ThreadBudget, meets: bool) -> 
 }
 
 /// A socket, by what the other end did meanwhile.
-fn socket(part: &TimePart, who: &Who) -> Option<Sort> {
+fn socket(part: &TimePart, who: &Who, watcher: Option<u32>) -> Option<Sort> {
     let peer = Some(who.thread.clone());
     let mut place = LossPlace { peer, ..LossPlace::default() };
     let Some(did) = who.meanwhile.as_deref() else { return Some(Sort::idle(LossKind::Socket, place)) };
     match did.spent {
         Spent::Ready => {
-            place.culprit = did.who.as_ref().map(|who| who.thread.clone());
+            place.culprit = had_the_cpu(did, watcher);
             Some(Sort::kept(LossKind::StarvedServer, place))
         }
         Spent::ThrottledByQuota | Spent::ThrottledRealTime | Spent::ThrottledDeadline => {

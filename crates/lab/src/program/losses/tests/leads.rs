@@ -245,9 +245,19 @@ fn a_process_that_waits_for_signals_does_not_lead_where_another_one_works() {
         losses(&of(vec![master, worker]), PROGRAM)[0].subject.clone()
     };
     assert_eq!(beside(Spent::Pause, 2900, Spent::Running), "worker");
+    assert_eq!(beside(Spent::Pause, 400, Spent::Running), "worker");
+    assert_eq!(beside(Spent::Child, 400, Spent::Running), "master", "it waits for many, of which this is one");
     assert_eq!(beside(Spent::Pause, 2900, Spent::Poll), "master", "nobody works");
     assert_eq!(beside(Spent::Pipe, 2900, Spent::Running), "master", "it waits for what another one writes");
     assert_eq!(beside(Spent::Asleep, 2900, Spent::Running), "master", "it has a life of its own");
+    let rests = |child_ms, ms| {
+        let mut master = process(PROGRAM, "master", part(Spent::Child, 3000, 1));
+        master.parts = vec![part(Spent::Child, child_ms, 1), part(Spent::Asleep, 3000 - child_ms, 5)];
+        let worker = process(200, "worker", part(Spent::Running, ms, 9));
+        losses(&of(vec![master, worker]), PROGRAM)[0].subject.clone()
+    };
+    assert_eq!(rests(2200, 2900), "worker", "it sleeps between");
+    assert_eq!(rests(200, 2900), "master", "it mostly sleeps");
 }
 
 #[test]

@@ -16,6 +16,11 @@ fn a_lock_has_its_address_its_holder_and_what_that_did() {
     let kept = meanwhile(by(stranger("thief"), part(Spent::Ready, 1400, 90)), sibling("holder-2"));
     let loss = first(wait(kept));
     assert_eq!((loss.kind, loss.place.culprit.as_deref()), (LossKind::Lock, Some("thief")));
+    let watcher = Who { pid: 77, ..stranger("watch") };
+    let watched = meanwhile(by(watcher, part(Spent::Ready, 1400, 90)), sibling("holder-2"));
+    let budget = Budget { watcher: Some(77), ..of(vec![main(wait(watched))]) };
+    let loss = losses(&budget, PROGRAM).swap_remove(0);
+    assert_eq!((loss.kind, loss.place.culprit), (LossKind::Lock, None), "what watches is no culprit");
     let waits = meanwhile(part(Spent::Asleep, 1400, 90), stranger("root"));
     let chain = first(wait(meanwhile(by(waits, part(Spent::Pipe, 1400, 90)), sibling("middle"))));
     let place = &chain.place;
