@@ -53,7 +53,8 @@ pub struct LossPlace {
     /// The thread that held the lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
-    /// The process or thread at the other end. Of a wait for a signal: the process for which the thread that signals waits.
+    /// The process or thread at the other end, or that sent most of an input. Of a wait for a signal: the process for which the thread that
+    /// signals waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<String>,
     /// The thread or process that took the time.

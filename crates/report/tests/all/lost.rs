@@ -212,10 +212,12 @@ fn a_signal_of_another_process_is_not_said_to_be_of_a_thread() {
         let signal = Loss { place: culprit("server"), ..loss(LossKind::Condition, 2000, 90) };
         said(signal, vec![wait, part(Spent::Asleep, 1000, 90)])
     };
-    let of = |whom| {
-        format!("server waited 2.00 s of 3.00 s for a signal of another {whom}, 90 times: server slept meanwhile.")
-    };
-    assert_eq!([wait(90), wait(4711)], [of("process"), of("thread")]);
+    assert_eq!(
+        [wait(90), wait(4711)],
+        [("process", 90), ("thread", 4711)].map(|(whom, tid)| format!(
+            "server waited 2.00 s of 3.00 s for a signal of another {whom}, 90 times: server ({tid}) slept meanwhile."
+        ))
+    );
 }
 
 #[test]
@@ -226,6 +228,7 @@ fn what_a_wait_at_a_socket_or_for_input_was_for_is_said_where_it_is_known() {
             of_call(LossKind::Socket, "sendto"),
             of_call(LossKind::Socket, "connect"),
             of_call(LossKind::Input, "epoll_wait"),
+            of(LossKind::Input, LossPlace { peer: Some("client".into()), ..LossPlace::default() }),
         ]
         .join("\n")
     );

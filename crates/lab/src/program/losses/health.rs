@@ -1,5 +1,7 @@
 //! What a thread does where nothing takes its time: it is on time, computes, or waits for input.
 
+use std::collections::BTreeMap;
+
 use punctual_record::{Budget, Loss, LossKind, LossPlace, Spent, ThreadBudget, TimePart, Who};
 
 use super::kinds::{Facts, QUEUED};
@@ -37,8 +39,8 @@ pub(super) enum Health<'a> {
     Sleeps,
     /// It computes.
     Computes { ns: u64, times: u64 },
-    /// It waits for what comes from outside. Where nearly nothing came, the call whose time-out ended the waits.
-    Input { ns: u64, times: u64, timed_out: Option<&'a str> },
+    /// It waits for what comes from outside, most of it from this thread. Where nearly nothing came, the call whose time-out ended the waits.
+    Input { ns: u64, times: u64, from: Option<&'a str>, timed_out: Option<&'a str> },
     /// It waits for signals of other threads, most for this one, of which nothing is known that is against its will.
     Signalled { ns: u64, times: u64, by: &'a str },
     /// It is blocked most of the time, and nobody knows why.
@@ -89,13 +91,29 @@ pub(super) fn health<'a>(thread: &'a ThreadBudget, budget: &Budget) -> Health<'a
         let timed_out = |part: &TimePart| part.spent == Spent::Asleep && waits(part);
         match thread.parts.iter().filter(|part| timed_out(part)).max_by_key(|part| part.ns) {
             Some(part) if spent(thread, timed_out) as f64 >= TIMED_OUT * waited as f64 => {
-                Health::Input { ns: waited, times: times(&timed_out), timed_out: part.call.as_deref() }
+                let timed_out_in = part.call.as_deref();
+                Health::Input { ns: waited, times: times(&timed_out), from: None, timed_out: timed_out_in }
             }
-            _ => Health::Input { ns: waited, times: times(&waits), timed_out: None },
+            _ => {
+                let from = sender(thread, thread.parts.iter().filter(|part| waits(part)), waited);
+                Health::Input { ns: waited, times: times(&waits), from, timed_out: None }
+            }
         }
     } else {
         Health::Sleeps
     }
+}
+
+/// The thread of another process that ended most of these waits, by their time.
+fn sender<'a>(thread: &ThreadBudget, waits: impl Iterator<Item = &'a TimePart>, all_ns: u64) -> Option<&'a str> {
+    let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
+    for part in waits {
+        if let Some(who) = part.who.as_ref().filter(|who| who.tid != 0 && who.pid != thread.pid) {
+            *by_name.entry(&who.thread).or_default() += part.ns;
+        }
+    }
+    let (name, ns) = by_name.into_iter().max_by_key(|(_, ns)| *ns)?;
+    (ns.saturating_mul(2) > all_ns).then_some(name)
 }
 
 /// Blocked, and nobody knows why; or by whom: the counters of `/proc` do not say who ends a wait.
@@ -150,8 +168,9 @@ impl Health<'_> {
             Self::Met => healthy(LossKind::OnTime, 0, thread.turns.as_ref().map_or(0, |turns| turns.turns), thread),
             Self::Sleeps => healthy(LossKind::OnTime, 0, 0, thread),
             Self::Computes { ns, times } => healthy(LossKind::Computes, ns, times, thread),
-            Self::Input { ns, times, timed_out } => {
-                let place = LossPlace { call: timed_out.map(str::to_owned), ..LossPlace::default() };
+            Self::Input { ns, times, from, timed_out } => {
+                let [peer, call] = [from, timed_out].map(|known| known.map(str::to_owned));
+                let place = LossPlace { peer, call, ..LossPlace::default() };
                 Loss { place, ..healthy(LossKind::Input, ns, times, thread) }
             }
             Self::Signalled { ns, times, by } => {

@@ -287,7 +287,7 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         LossKind::Computes => did("computed for", String::new(), Some("its time is its own".to_owned())),
         LossKind::Input => {
             let ended = call.map(|call| format!("{call} timed out {}", often(loss.times)));
-            did("waited for input for", String::new(), ended)
+            did("waited for input for", String::new(), ended.or_else(|| meanwhile(&peer, loss, thread)))
         }
         LossKind::Unknown => did("was blocked for", String::new(), Some("the cause is unknown".to_owned())),
         LossKind::OnTime => did("is on time, and lost", String::new(), None),
@@ -342,7 +342,8 @@ fn tries(loss: &Loss) -> Option<String> {
 /// `its holder, holder-2, slept meanwhile`.
 fn holder(loss: &Loss, thread: Option<&ThreadBudget>) -> Option<String> {
     let place = &loss.place;
-    let holder = name(place.holder.as_deref()?);
+    let its_name = place.holder.as_deref()?;
+    let holder = format!("{}{}", name(its_name), number_of_namesake(loss, thread, Some(its_name)));
     let [culprit, file] = [&place.culprit, &place.file].map(|known| known.as_deref());
     Some(match (loss.kind, culprit, file) {
         (LossKind::Chain, Some(root), _) => format!("its holder, {holder}, waited for {}", name(root)),
@@ -370,18 +371,28 @@ fn is_of_another_process(culprit: &Option<String>, thread: Option<&ThreadBudget>
 /// `feeder-31 slept meanwhile`.
 fn meanwhile(who: &Option<String>, loss: &Loss, thread: Option<&ThreadBudget>) -> Option<String> {
     let kernel_name = loss.place.culprit.as_deref().or(loss.place.peer.as_deref());
-    let who = who.as_ref()?;
+    let who = format!("{}{}", who.as_ref()?, number_of_namesake(loss, thread, kernel_name));
     Some(match longest(loss, thread, kernel_name) {
         Some(what) => format!("{who} {what} meanwhile"),
         None => format!("{who} ended the waits"),
     })
 }
 
+/// ` (4712)` where the other thread has the name of the one that is spoken of.
+fn number_of_namesake(loss: &Loss, thread: Option<&ThreadBudget>, who: Option<&str>) -> String {
+    let namesake = who.filter(|who| *who == loss.subject).and_then(|_| longest_wait(loss, thread, who)?.who.as_ref());
+    namesake.filter(|who| who.tid != 0).map_or(String::new(), |who| unbroken(&format!(" ({})", who.tid)))
+}
+
 /// What that thread did in the longest of the waits for it.
 fn longest(loss: &Loss, thread: Option<&ThreadBudget>, who: Option<&str>) -> Option<&'static str> {
+    did(longest_wait(loss, thread, who)?.who.as_ref()?.meanwhile.as_ref()?.spent)
+}
+
+/// The longest of the waits for that thread.
+fn longest_wait<'a>(loss: &Loss, thread: Option<&'a ThreadBudget>, who: Option<&str>) -> Option<&'a TimePart> {
     let is_it = |part: &&TimePart| {
         super::words::belongs(part.spent, loss.kind) && part.who.as_ref().map(|other| other.thread.as_str()) == who
     };
-    let longest = thread?.parts.iter().filter(is_it).max_by_key(|part| part.ns)?;
-    did(longest.who.as_ref()?.meanwhile.as_ref()?.spent)
+    thread?.parts.iter().filter(is_it).max_by_key(|part| part.ns)
 }

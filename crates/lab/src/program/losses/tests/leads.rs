@@ -87,6 +87,15 @@ fn a_wait_for_a_process_of_the_same_name_is_one_for_its_signal() {
 }
 
 #[test]
+fn input_names_who_sent_most_of_it() {
+    let from = |name, ms| by(stranger(name), part(Spent::Poll, ms, 40));
+    let said = |waits: Vec<TimePart>| first(waits).place.peer;
+    assert_eq!(said(vec![from("client", 1500), from("other", 900)]).as_deref(), Some("client"));
+    assert_eq!(said(vec![from("client", 1000), from("other", 900), from("third", 800)]), None, "nobody did");
+    assert_eq!(said(vec![part(Spent::Poll, 1500, 40), from("client", 900)]), None, "most came from a network");
+}
+
+#[test]
 fn input_that_does_not_come_is_said_by_the_time_outs() {
     let timed_out = || in_call("poll", part(Spent::Asleep, 2500, 10));
     let said = first(vec![timed_out(), part(Spent::Running, 300, 10)]);
