@@ -66,6 +66,9 @@ pub struct LossPlace {
     /// The signal that stopped it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
+    /// Of how many threads of one name it is the time in all, where that is not one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u64>,
     /// The lock is one of `file`, and no word of memory.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub file_lock: bool,

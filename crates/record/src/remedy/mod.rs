@@ -190,6 +190,8 @@ pub fn of_loss(loss: &Loss, threads: &LossThreads) -> Option<LossRemedy> {
         LossKind::TimerSlack => Some(threads.set(&Value::TimerSlack(Duration::from_nanos(1)))),
         LossKind::CoarseTimeout => say("ppoll(2) with the time-out before the call: it counts in nanoseconds"),
         LossKind::Disk => say(&apart_from_the_disk(call.as_deref())),
+        // Which of the two it is, is not known.
+        LossKind::Lock if loss.place.lock.is_none() && !loss.place.file_lock && loss.place.holder.is_some() => None,
         LossKind::Lock | LossKind::Chain => say("hold the lock for a shorter time, or divide what it protects"),
         LossKind::StarvedServer => say("give the other end its CPU"),
         LossKind::DelayedAck if loss.place.peer.is_none() => {

@@ -21,6 +21,8 @@ const MET_QUEUED: f64 = 0.33;
 const COMPUTING: f64 = 0.03;
 const COMPUTING_QUEUED: f64 = 0.10;
 const WAITING: f64 = 0.02;
+/// A wait that may be for work leads before one for input from this part of it on.
+const OF_INPUT: u64 = 10;
 /// A thread that runs for so much of the run computes.
 const MOSTLY: f64 = 0.5;
 /// Waits for input end by time-outs where these take this part of their time.
@@ -157,7 +159,8 @@ impl Health<'_> {
     pub(super) fn is_led_by(self, one: &Found, thread: &ThreadBudget) -> bool {
         let longer = match self {
             Self::Computes { ns, .. } | Self::Signalled { ns, .. } => ns,
-            Self::Met | Self::Sleeps | Self::Input { .. } | Self::Unknown { .. } => 0,
+            Self::Input { ns, .. } => ns / OF_INPUT,
+            Self::Met | Self::Sleeps | Self::Unknown { .. } => 0,
         };
         share(one.ns, thread) >= self.least_of_a_loss(one.kind) && !(one.may_be_idle && one.ns < longer)
     }

@@ -30,6 +30,7 @@ pub(crate) fn losses(budget: &Budget, program: u32) -> Vec<Loss> {
     let Some(leader) = leader::leader(budget, program) else { return Vec::new() };
     let mut found = kinds::found(leader, budget);
     sum_over_process(&mut found, leader, budget);
+    sum_over_namesakes(&mut found, leader, budget);
     let health = health::health(leader, budget);
     ranked(&mut found);
     let ill = found.first().is_some_and(|one| health.is_led_by(one, leader));
@@ -72,6 +73,32 @@ fn sum_over_process(found: &mut [Found], leader: &ThreadBudget, budget: &Budget)
         // A thread cannot be kept for longer than the runqueues of its group are.
         one.ns = one.ns.max(of_all).min(counted.throttled_ns).min(room);
         one.times = one.times.max(counted.throttled.min(members().map(of_quota).fold(0, u64::saturating_add)));
+    }
+}
+
+/// The runtime of Go gives the work of a thread that is blocked to another: of the waits for the disk, each thread has only a part. Where those
+/// of all are longer than the run, they are beside each other, and no thread lost so much.
+fn sum_over_namesakes(found: &mut [Found], leader: &ThreadBudget, budget: &Budget) {
+    let namesakes = || {
+        let others = budget.threads.iter().filter(|other| other.pid == leader.pid && other.tid != leader.tid);
+        others.filter(|other| other.thread == leader.thread)
+    };
+    let hands_on =
+        |part: &TimePart| part.spent == Spent::Condition && part.who.as_ref().is_some_and(|who| who.pid == leader.pid);
+    if !leader.parts.iter().any(hands_on) {
+        return;
+    }
+    for one in found.iter_mut().filter(|one| one.kind == LossKind::Disk) {
+        let same = |other: &Found| other.kind == one.kind && other.place == one.place;
+        let theirs: Vec<Found> =
+            namesakes().filter_map(|other| kinds::found(other, budget).into_iter().find(same)).collect();
+        let (ns, times) = theirs.iter().fold((one.ns, one.times), |(ns, times), other| {
+            (ns.saturating_add(other.ns), times.saturating_add(other.times))
+        });
+        if !theirs.is_empty() && ns <= leader.wall_ns {
+            (one.ns, one.times) = (ns, times);
+            one.place.threads = Some(theirs.len() as u64 + 1);
+        }
     }
 }
 

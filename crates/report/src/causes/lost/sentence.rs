@@ -1,7 +1,7 @@
 //! The first sentence: the largest loss that is not the program's own choice, with its size and its place.
 
 use punctual_record::{
-    Budget, BudgetSource, Loss, LossKind, Spent, Stop, StopSignal, ThreadBudget, ThreadPolicy, TimePart,
+    Budget, BudgetSource, Loss, LossKind, LossPlace, Spent, Stop, StopSignal, ThreadBudget, ThreadPolicy, TimePart,
 };
 
 use crate::document::{Block, Item, Section};
@@ -85,7 +85,14 @@ fn sentence(budget: &Budget, loss: &Loss) -> String {
             let asked = if budget.source == BudgetSource::Files { "" } else { ", as long as it asked" };
             format!(": it slept for {} of {}{asked}", spoken::duration(slept), spoken::duration(wall))
         });
-        return format!("{who} is on time{}.", met.or(slept).unwrap_or_default());
+        return match (met.or(slept), wall) {
+            (None, Some(wall)) => {
+                let ran = thread.map_or(0, super::words::ran);
+                let (ran, wall) = (spoken::duration(ran), spoken::duration(wall));
+                format!("{who} ran for {ran} of {wall}, and nothing is known to keep it.")
+            }
+            (how, _) => format!("{who} is on time{}.", how.unwrap_or_default()),
+        };
     }
     let clause = clause(loss, thread);
     let behind = turns.map_or(0, |turns| turns.behind_ns);
@@ -199,12 +206,21 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         LossKind::Disk => {
             let of_file = file.map_or(String::new(), |file| format!(" of {file}"));
             let call = call.map(|call| format!("{call}{of_file}"));
-            did("waited", " for the disk".to_owned(), call)
+            let in_turn = place.threads.map_or(String::new(), |threads| {
+                format!(" in {}", unbroken(&format!("{} threads", units::count(threads))))
+            });
+            did("waited", format!(" for the disk{in_turn}"), call)
         }
         LossKind::Lock | LossKind::Chain if place.file_lock => {
             let of = file.map_or_else(|| "a lock of a file".to_owned(), |file| format!("the lock of {file}"));
             did("waited", format!(" for {of}"), tries(loss).or_else(|| holder(loss, thread)))
         }
+        // To the kernel, a monitor of Java is a condition variable, as what its threads signal each other by.
+        LossKind::Lock if place.lock.is_none() && place.holder.is_some() => did(
+            "waited",
+            " for a lock or a signal".to_owned(),
+            meanwhile(&place.holder.as_deref().map(name), loss, thread),
+        ),
         LossKind::Lock | LossKind::Chain => did("waited", " for a lock".to_owned(), holder(loss, thread)),
         LossKind::Condition => {
             let passed_on = peer.as_ref().map(|peer| format!("that thread waited for {peer}, another process"));
@@ -370,7 +386,8 @@ fn is_of_another_process(culprit: &Option<String>, thread: Option<&ThreadBudget>
 
 /// `feeder-31 slept meanwhile`.
 fn meanwhile(who: &Option<String>, loss: &Loss, thread: Option<&ThreadBudget>) -> Option<String> {
-    let kernel_name = loss.place.culprit.as_deref().or(loss.place.peer.as_deref());
+    let LossPlace { culprit, peer, holder, .. } = &loss.place;
+    let kernel_name = culprit.as_deref().or(peer.as_deref()).or(holder.as_deref());
     let who = format!("{}{}", who.as_ref()?, number_of_namesake(loss, thread, kernel_name));
     Some(match longest(loss, thread, kernel_name) {
         Some(what) => format!("{who} {what} meanwhile"),

@@ -154,6 +154,15 @@ pub(super) fn spent(thread: &ThreadBudget, loss: &Loss) -> u64 {
 
 /// For how long a thread slept, as long as it asked, ns.
 pub(super) fn asleep(thread: &ThreadBudget) -> u64 {
-    let parts = thread.parts.iter().filter(|part| part.spent == Spent::Asleep);
+    sum_of(thread, Spent::Asleep)
+}
+
+/// For how long a thread ran, ns.
+pub(super) fn ran(thread: &ThreadBudget) -> u64 {
+    sum_of(thread, Spent::Running)
+}
+
+fn sum_of(thread: &ThreadBudget, spent: Spent) -> u64 {
+    let parts = thread.parts.iter().filter(|part| part.spent == spent);
     parts.fold(0, |sum, part| sum.saturating_add(part.ns))
 }

@@ -87,6 +87,15 @@ fn a_wait_for_a_process_of_the_same_name_is_one_for_its_signal() {
 }
 
 #[test]
+fn a_wait_for_a_peer_leads_before_input_where_it_is_a_tenth_of_it() {
+    let beside = |ms| {
+        let at_pipe = by(meanwhile(part(Spent::Running, ms, 40), stranger("sh")), part(Spent::Pipe, ms, 40));
+        kind(vec![at_pipe, by(stranger("sh"), part(Spent::Poll, 2200, 100))])
+    };
+    assert_eq!([beside(200), beside(400)], [LossKind::Input, LossKind::Pipe]);
+}
+
+#[test]
 fn input_names_who_sent_most_of_it() {
     let from = |name, ms| by(stranger(name), part(Spent::Poll, ms, 40));
     let said = |waits: Vec<TimePart>| first(waits).place.peer;
