@@ -93,8 +93,10 @@ int waking(u64 *context)
             else if (!(current->flags & PF_KTHREAD) && current->pid && current->tgid != SELF && all->aside < 256) {
                 __sync_fetch_and_add(&all->aside, 1);
                 other = begin(current, now, 1);
-                if (other)
+                if (other) {
                     other->state = RUNNING;
+                    shown(other, now);
+                }
             }
         }
     }
@@ -262,13 +264,15 @@ int forked(u64 *context)
     struct thread *from = watched(parent);
     if (!(from && !from->aside && !from->ended) && !(PROCESS && child->tgid == PROCESS))
         return 0;
-    struct thread *thread = begin(child, bpf_ktime_get_ns(), 0);
+    u64 now = bpf_ktime_get_ns();
+    struct thread *thread = begin(child, now, 0);
     if (!thread)
         return 0;
     thread->state = READY;
     thread->cpu = child->thread_info.cpu;
     struct cpu *cpu = cpu_of(thread->cpu);
     thread->ready_at = cpu ? cpu->head : 0;
+    shown(thread, now);
     return 0;
 }
 
@@ -293,10 +297,12 @@ int executed(u64 *context)
     struct task_struct *task = (void *)context[0];
     if (!EXECUTES || task->tgid != EXECUTES || watched(task))
         return 0;
-    struct thread *thread = begin(task, bpf_ktime_get_ns(), 0);
+    u64 now = bpf_ktime_get_ns();
+    struct thread *thread = begin(task, now, 0);
     if (thread) {
         thread->state = RUNNING;
         thread->cpu = bpf_get_smp_processor_id();
+        shown(thread, now);
     }
     return 0;
 }
@@ -376,7 +382,8 @@ int over_tasks(struct bpf_iter__task *context)
     u32 state = task->__state;
     if (state & TASK_DEAD)
         return 0;
-    thread = begin(task, bpf_ktime_get_ns(), 0);
+    u64 now = bpf_ktime_get_ns();
+    thread = begin(task, now, 0);
     if (!thread)
         return 0;
     set_policy(thread, task);
@@ -392,5 +399,6 @@ int over_tasks(struct bpf_iter__task *context)
         describe(task, thread, state);
         thread->state = BLOCKED;
     }
+    shown(thread, now);
     return 0;
 }

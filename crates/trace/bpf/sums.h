@@ -18,9 +18,11 @@ INLINE struct cpu *cpu_of(u32 number)
     return bpf_map_lookup_elem(&cpus, &number);
 }
 
+/* A thread may run on another CPU while the watch over it begins: without a number, its time would be nobody's. */
 INLINE struct thread *watched(struct task_struct *task)
 {
-    return bpf_task_storage_get(&threads, task, NULL, 0);
+    struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+    return thread && thread->since ? thread : NULL;
 }
 
 /* Kernels without groups of threads have one for all. */

@@ -12,7 +12,7 @@ INLINE void read_counters(struct task_struct *task, u64 *ran, u64 *waited)
     *waited = HAS(task->sched_info.run_delay) ? task->sched_info.run_delay : 0;
 }
 
-/* Begins to watch a thread. Those `aside` are watched for the chains alone. */
+/* Begins to watch a thread, which no program sees before it is shown(). Those `aside` are watched for the chains alone. */
 APART struct thread *begin(struct task_struct *task, u64 now, u32 aside)
 {
     struct control *all = control();
@@ -34,12 +34,17 @@ APART struct thread *begin(struct task_struct *task, u64 now, u32 aside)
     thread->id = id;
     thread->tid = task->pid;
     thread->tgid = task->tgid;
-    thread->since = now;
     thread->state = UNKNOWN;
     thread->aside = aside;
     thread->group = group_of(task);
     thread->ran = info.ran_before;
     return thread;
+}
+
+/* The thread may be on another CPU: what is known of it is written before this. */
+INLINE void shown(struct thread *thread, u64 now)
+{
+    __sync_lock_test_and_set(&thread->since, now);
 }
 
 INLINE void set_policy(struct thread *thread, struct task_struct *task)

@@ -82,6 +82,39 @@ fn two_threads_that_alternate_keep_their_sums_to_themselves() {
     assert!(evicted.len() > 32 && many <= 1, "{evicted:?}");
 }
 
+#[test]
+fn threads_that_are_switched_while_their_watch_begins_have_their_time() {
+    let _alone = punctual_testing::alone();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (tids, numbers) = mpsc::channel();
+        for _ in 0..2 {
+            let (tids, stop) = (tids.clone(), &stop);
+            scope.spawn(move || {
+                let own = sched::current_thread_id();
+                // Both on one CPU: each yields to the other, a million times a second.
+                let last = sched::affinity(own).unwrap().pop().unwrap();
+                sched::set_affinity(own, &[last]).unwrap();
+                tids.send(own).unwrap();
+                let end = Instant::now() + Duration::from_secs(30);
+                while !stop.load(Ordering::Relaxed) && Instant::now() < end {
+                    std::thread::yield_now();
+                }
+            });
+        }
+        let tids = vec![numbers.recv().unwrap(), numbers.recv().unwrap()];
+        let nobodys = (0..5).map_while(|_| {
+            let mut programs = attached(&Target { tids: tids.clone(), with_children: false })?;
+            std::thread::sleep(Duration::from_millis(2));
+            programs.end().unwrap();
+            Some(programs.sums().keys().filter(|key| raw::Key::read(key).id == 0).count())
+        });
+        let nobodys: usize = nobodys.sum();
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(nobodys, 0);
+    });
+}
+
 /// For how long a hidden turn lasts at least.
 const HIDDEN_NS: i64 = 300_000;
 
