@@ -77,7 +77,7 @@ PROGRAMS = [
             f"rm -rf data; install -d -o postgres data; {AS_POSTGRES} $(dirname $(readlink -f $(command -v postgres)))/initdb -D data",
             None, {"postgres"}, f"{AS_POSTGRES} {POSTGRES}",
             f"{AS_POSTGRES} sh -c 'pgbench -i -q -h /tmp -p 55555 postgres; exec pgbench -h /tmp -p 55555 -c 2 -T 60 postgres'",
-            "sleep 2; pgrep -f 'postgres: postgres postgres' | tail -1"),
+            "sleep 2; pgrep -f '[p]ostgres: postgres postgres' | tail -1"),
     Program("node (an HTTP server and its four clients)", ["node"], None, f"node {SOURCES}/server.js", {"node", "MainThread"}),
     Program("Go (net/http, eight clients)", ["go"], f"test -x goserver || go build -o goserver {SOURCES}/server.go", "./goserver", {"goserver"}),
     Program("Java (HttpServer, one client)", ["java", "javac"], f"test -f Server.class || javac -d . {SOURCES}/Server.java", "java -cp . Server", {"java", "main", "HTTP-Dispatcher"}),
