@@ -115,7 +115,7 @@ fn acknowledgements_that_the_kernel_delays_are_counted() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut asks = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         std::thread::scope(|scope| {
-            // It waits as long, for the next question: by its name it is told from the one that is late.
+            // The thread that answers waits as long for the next question. Its name tells it from the thread that asks.
             let answers = std::thread::Builder::new().name("answers".to_owned());
             let answer_all = move || {
                 let (mut peer, _) = listener.accept().unwrap();
