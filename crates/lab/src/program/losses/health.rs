@@ -111,7 +111,8 @@ fn sender<'a>(thread: &ThreadBudget, waits: impl Iterator<Item = &'a TimePart>, 
     let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
     for part in waits {
         if let Some(who) = part.who.as_ref().filter(|who| who.tid != 0 && who.pid != thread.pid) {
-            *by_name.entry(&who.thread).or_default() += part.ns;
+            let ns = by_name.entry(&who.thread).or_default();
+            *ns = ns.saturating_add(part.ns);
         }
     }
     let (name, ns) = by_name.into_iter().max_by_key(|(_, ns)| *ns)?;

@@ -94,16 +94,17 @@ fn program_within(budget: &Budget, program: u32) -> u32 {
 
 /// The process that does the work where this one does nothing but wait for signals and for the ends of others, and sleeps between.
 fn worker(budget: &Budget, process: u32) -> Option<u32> {
-    let all = |thread: &ThreadBudget, kinds: &[Spent]| share(spent(thread, |part| kinds.contains(&part.spent)), thread);
+    let share_of =
+        |thread: &ThreadBudget, kinds: &[Spent]| share(spent(thread, |part| kinds.contains(&part.spent)), thread);
     let only_waits = |thread: &ThreadBudget| {
-        let waits = all(thread, &[Spent::Pause, Spent::Child, Spent::Spawn]);
-        waits >= OF_ONE_CHILD && waits + all(thread, &[Spent::Asleep]) >= WRAPS
+        let waits = share_of(thread, &[Spent::Pause, Spent::Child, Spent::Spawn]);
+        waits >= OF_ONE_CHILD && waits + share_of(thread, &[Spent::Asleep]) >= WRAPS
     };
     let members = || budget.threads.iter().filter(|thread| thread.pid == process);
     let run_ns = members().map(|thread| thread.wall_ns).max()?;
     let works = |thread: &ThreadBudget| spent(thread, |part| works(part.spent));
     let busiest = budget.threads.iter().filter(|thread| thread.pid != process).max_by_key(|thread| works(thread))?;
-    let paused = members().any(|thread| all(thread, &[Spent::Pause]) >= OF_ONE_CHILD);
+    let paused = members().any(|thread| share_of(thread, &[Spent::Pause]) >= OF_ONE_CHILD);
     let is_busy = works(busiest) as f64 >= if paused { OF_A_PAUSE } else { OF_ONE_CHILD } * run_ns as f64;
     (members().all(only_waits) && is_busy).then_some(busiest.pid)
 }

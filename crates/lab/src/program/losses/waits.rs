@@ -19,7 +19,7 @@ const FEWEST: u64 = 10;
 /// Calls that change the address space, whose waits for another thread of the process are for its lock.
 const ADDRESS_SPACE: [&str; 7] = ["mmap", "munmap", "mprotect", "mremap", "brk", "madvise", "clone"];
 /// Calls that send, which wait for room in the socket's buffer, and the one that connects.
-const SENDS: [&str; 8] = ["sendto", "sendmsg", "sendmmsg", "send", "write", "writev", "sendfile", "splice"];
+const SENDS: [&str; 7] = ["sendto", "sendmsg", "sendmmsg", "send", "write", "writev", "sendfile"];
 const CONNECT: &str = "connect";
 /// The softirq that ends waits whose time-out counts in ticks of HZ (`SO_RCVTIMEO`, `SO_SNDTIMEO`).
 const TICK: &str = "TIMER";

@@ -206,10 +206,10 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         LossKind::Disk => {
             let of_file = file.map_or(String::new(), |file| format!(" of {file}"));
             let call = call.map(|call| format!("{call}{of_file}"));
-            let in_turn = place.threads.map_or(String::new(), |threads| {
+            let in_threads = place.threads.map_or(String::new(), |threads| {
                 format!(" in {}", unbroken(&format!("{} threads", units::count(threads))))
             });
-            did("waited", format!(" for the disk{in_turn}"), call)
+            did("waited", format!(" for the disk{in_threads}"), call)
         }
         LossKind::Lock | LossKind::Chain if place.file_lock => {
             let of = file.map_or_else(|| "a lock of a file".to_owned(), |file| format!("the lock of {file}"));

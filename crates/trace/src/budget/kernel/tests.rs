@@ -92,7 +92,7 @@ fn threads_that_are_switched_while_their_watch_begins_have_their_time() {
             let (tids, stop) = (tids.clone(), &stop);
             scope.spawn(move || {
                 let own = sched::current_thread_id();
-                // Both on one CPU: each yields to the other, a million times a second.
+                // Both on one CPU: each yields to the other, over and over.
                 let last = sched::affinity(own).unwrap().pop().unwrap();
                 sched::set_affinity(own, &[last]).unwrap();
                 tids.send(own).unwrap();

@@ -245,17 +245,19 @@ fn waits_for_the_disk_of_threads_that_hand_work_to_each_other_are_added() {
     let wait = |path: &str, ms| in_call("fsync", at(file(path), part(Spent::Disk, ms, 50)));
     let hands_on =
         |who: &str| by(meanwhile(part(Spent::Asleep, 900, 60), sibling(who)), part(Spent::Condition, 1500, 60));
-    let judge = |who: &str, other: TimePart| {
+    let judge = |waits: TimePart, other: TimePart| {
         let other = thread(PROGRAM + 3, "server", vec![other, part(Spent::Running, 10, 50)]);
-        let leader = main(vec![wait("journal", 900), hands_on(who), part(Spent::Running, 300, 50)]);
+        let leader = main(vec![wait("journal", 900), waits, part(Spent::Running, 300, 50)]);
         losses(&of(vec![leader, other]), PROGRAM).swap_remove(0)
     };
-    let said = judge("server", wait("journal", 800));
+    let said = judge(hands_on("server"), wait("journal", 800));
     assert_eq!((said.kind, said.ns, said.times, said.place.threads), (LossKind::Disk, 1700 * MS, 100, Some(2)));
     for (other, why) in [(wait("journal", 2500), "beside each other"), (wait("table", 800), "of another file")] {
-        let said = judge("server", other);
+        let said = judge(hands_on("server"), other);
         assert_eq!((said.ns, said.place.threads), (900 * MS, None), "{why}");
     }
+    let apart = judge(part(Spent::Asleep, 1500, 60), wait("journal", 800));
+    assert_eq!((apart.ns, apart.place.threads), (900 * MS, None), "they hand nothing to each other");
 }
 
 #[test]

@@ -223,7 +223,7 @@ fn a_sender_whose_network_is_slow_waits_for_no_input() {
         assert_eq!((said.kind, said.times, said.place.call.as_deref()), (LossKind::Socket, 9, Some(call)), "{call}");
         assert_eq!(said.place.peer, None, "{call}");
     }
-    for call in ["recvfrom", "read", "accept4"] {
+    for call in ["recvfrom", "read", "accept4", "splice"] {
         assert_eq!(wait(call, network.clone()).kind, LossKind::Input, "{call}");
     }
     let slow = wait("sendto", meanwhile(part(Spent::Asleep, 1900, 200), stranger("reader")));
