@@ -60,11 +60,11 @@ pub(super) fn health<'a>(thread: &'a ThreadBudget, budget: &Budget) -> Health<'a
     }
     let facts = Facts::new(thread, budget);
     let own = |part: &TimePart| part.spent == Spent::Running && !facts.is_lost(part);
-    // Threads of one name hand work to each other, as those of Go do: one that has none waits for no input of the program. Processes of one
-    // name do not: they are copies of each other by fork(2).
+    // A thread that has no work waits for no input of the program. Processes of one name hand nothing on: they are copies by fork(2).
+    let shares_work = runtime::shares_work(thread, budget);
     let hands_on = |part: &TimePart| {
         let namesake = |who: &Who| who.pid == thread.pid && who.thread == thread.thread;
-        part.spent == Spent::Condition && part.who.as_ref().is_some_and(namesake)
+        shares_work && part.spent == Spent::Condition && part.who.as_ref().is_some_and(namesake)
     };
     let waits = |part: &TimePart| is_input(part) && !hands_on(part) && !facts.is_lost(part);
     // Those of Python have their program's name unless it gives them others.

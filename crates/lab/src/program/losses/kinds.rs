@@ -196,7 +196,7 @@ impl<'a> Facts<'a> {
             }
             Spent::Running if self.own_work => Sort::kept(LossKind::OwnWork, nowhere()),
             _ => waits::passed_on(part, self.thread, self.budget)
-                .or_else(|| waits::sort(part, self.thread, self.budget.watcher, self.meets(part)))?,
+                .or_else(|| waits::sort(part, self.thread, self.budget, self.meets(part)))?,
         })
     }
 
@@ -289,8 +289,7 @@ impl<'a> Facts<'a> {
     /// A sleep in a handler of an event loop, or a time-out in a wait for a signal. Other sleeps are the program's choice.
     fn asleep(&self, part: &TimePart) -> Option<Sort> {
         if let Some(wait) = self.rechecked.iter().find(|wait| wait.has(part)) {
-            let (signalled, watcher) = (wait.signalled, self.budget.watcher);
-            return waits::sort(signalled, self.thread, watcher, self.meets(signalled));
+            return waits::sort(wait.signalled, self.thread, self.budget, self.meets(wait.signalled));
         }
         let held_up = self.loops >= LOOPS
             && part.call.as_deref().is_some_and(|call| SLEEPS.contains(&call))

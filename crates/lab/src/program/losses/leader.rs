@@ -3,7 +3,7 @@
 use punctual_record::{Budget, Spent, ThreadBudget, TimePart, Who};
 
 use super::kinds::found;
-use super::runtime::keeps_house;
+use super::runtime::{keeps_house, shares_work};
 use super::sort::{share, spent, works};
 
 /// A thread that is this far behind, as a share of the run, misses its deadlines.
@@ -45,8 +45,8 @@ pub(super) fn leader(budget: &Budget, program: u32) -> Option<&ThreadBudget> {
     let busiest = members.iter().copied().max_by_key(|thread| activity(thread))?;
     let main = members.iter().copied().find(|thread| thread.tid == thread.pid).filter(|main| !only_joins(main));
     let leads = |main: &ThreadBudget| activity(main).saturating_mul(MAIN) >= activity(busiest);
-    if main.is_some_and(|main| main.thread == busiest.thread && !(is_periodic(main) && leads(main))) {
-        // Threads of one name take turns, as those of Go do.
+    let takes_turns = |main: &ThreadBudget| main.thread == busiest.thread && shares_work(main, budget);
+    if main.is_some_and(|main| takes_turns(main) && !(is_periodic(main) && leads(main))) {
         let alike = members.iter().copied().filter(|thread| thread.thread == busiest.thread);
         return alike.max_by_key(|thread| spent(thread, |part| part.spent == Spent::Running));
     }

@@ -11,6 +11,8 @@ const COMPUTES: f64 = 0.5;
 /// Fewer waits show no habit.
 const OFTEN: u64 = 10;
 const FUTEX: &str = "futex";
+/// A thread of Go's runtime looks after the others, and sleeps by this call between. The sleeps of glibc are clock_nanosleep(2).
+const GO_SLEEPS: &str = "nanosleep";
 /// The process of HotSpot.
 pub(super) const JAVA: &str = "java";
 
@@ -75,6 +77,16 @@ pub(super) fn is_for_interpreter(part: &TimePart, holder: &str) -> bool {
         Spent::Condition => part.who.as_ref().is_some_and(|who| who.thread == holder),
         _ => false,
     }
+}
+
+/// Whether other threads of this thread's name go on with its work, so that a wait for one of them may be one for work: those of a pool, and
+/// in Go the main thread too. Elsewhere a name shows nothing of the main thread: those that it makes have its name unless they get another.
+pub(super) fn shares_work(thread: &ThreadBudget, budget: &Budget) -> bool {
+    let sleeps = |part: &TimePart| {
+        matches!(part.spent, Spent::Asleep | Spent::SleptLonger) && part.call.as_deref() == Some(GO_SLEEPS)
+    };
+    let mut namesakes = budget.threads.iter().filter(|other| other.pid == thread.pid && other.thread == thread.thread);
+    thread.tid != thread.pid || namesakes.any(|other| other.parts.iter().any(sleeps))
 }
 
 /// Threads of HotSpot that collect garbage, or stop the others for it.

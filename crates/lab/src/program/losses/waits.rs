@@ -2,7 +2,7 @@
 
 use punctual_record::{Budget, LossKind, LossPlace, Spent, ThreadBudget, TimePart, Who};
 
-use super::runtime::{JAVA, collects};
+use super::runtime::{JAVA, collects, shares_work};
 use super::sort::{Sort, works};
 
 /// Most links of a chain of threads that wait for each other.
@@ -32,11 +32,12 @@ const CONDITION_BYTES: u64 = 48;
 const RECHECKS: u64 = 4;
 
 /// The loss that this wait is; `None` where the thread may have had no work.
-pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, watcher: Option<u32>, meets: bool) -> Option<Sort> {
+pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, budget: &Budget, meets: bool) -> Option<Sort> {
+    let watcher = budget.watcher;
     let who = part.who.as_ref().filter(|who| who.tid != 0);
     match part.spent {
         Spent::Lock | Spent::FileLock => Some(lock(part, who, watcher)),
-        Spent::Condition => condition(part, who?, thread, meets),
+        Spent::Condition => condition(part, who?, (thread, budget), meets),
         Spent::Pipe | Spent::MessageQueue => {
             let kind = if part.spent == Spent::Pipe { LossKind::Pipe } else { LossKind::MessageQueue };
             let peer = Some(who?.thread.clone());
@@ -191,7 +192,7 @@ pub(super) fn passed_on(part: &TimePart, thread: &ThreadBudget, budget: &Budget)
 }
 
 /// A wait for a signal is a loss only where the other thread was busy with it meanwhile: a thread without work waits too.
-fn condition(part: &TimePart, who: &Who, thread: &ThreadBudget, meets: bool) -> Option<Sort> {
+fn condition(part: &TimePart, who: &Who, (thread, budget): (&ThreadBudget, &Budget), meets: bool) -> Option<Sort> {
     let culprit = Some(who.thread.clone());
     // A condition variable begins before its futex, by how much depends on the C library: its address is not known.
     let place = LossPlace { culprit, ..LossPlace::default() };
@@ -210,8 +211,9 @@ fn condition(part: &TimePart, who: &Who, thread: &ThreadBudget, meets: bool) -> 
         return (did != Spent::Poll && did != Spent::Condition)
             .then(|| Sort::idle(LossKind::Lock, LossPlace { holder, ..LossPlace::default() }));
     }
-    // Threads of one name hand work to each other, as those of Go do: one that is kept is no reason of its own.
-    if own && who.thread == thread.thread && did != Spent::Running {
+    let shared = who.thread == thread.thread && shares_work(thread, budget);
+    // Where threads hand work to each other, one that is kept is no reason of its own.
+    if own && shared && did != Spent::Running {
         return None;
     }
     let busy = matches!(
@@ -235,8 +237,8 @@ fn condition(part: &TimePart, who: &Who, thread: &ThreadBudget, meets: bool) -> 
         return None;
     }
     let kind = if meets { LossKind::Barrier } else { LossKind::Condition };
-    // The main thread waits for what its own threads compute; one of them may wait for work. Those of one name hand work to each other.
-    let may_be_idle = !own || thread.tid != thread.pid || who.thread == thread.thread;
+    // The main thread waits for what its own threads compute; one of them may wait for work.
+    let may_be_idle = !own || thread.tid != thread.pid || shared;
     Some(Sort { kind, place, may_be_idle })
 }
 

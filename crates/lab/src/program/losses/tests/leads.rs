@@ -49,11 +49,12 @@ fn what_is_blocked_for_an_unknown_cause_is_not_said_to_be_well() {
 fn a_wait_for_a_thread_that_waits_for_input_is_one_for_input() {
     let wait_for = |name, did: TimePart| {
         let wait = by(meanwhile(did, sibling(name)), part(Spent::Condition, 2600, 60));
-        kind(vec![wait, part(Spent::Running, 300, 60)])
+        vec![wait, part(Spent::Running, 300, 60)]
     };
-    let wait = |did| wait_for("reader", did);
-    assert_eq!(wait_for("server", part(Spent::Poll, 2500, 50)), LossKind::Computes, "a worker without work");
+    let wait = |did| kind(wait_for("reader", did));
     let poll = part(Spent::Poll, 2500, 50);
+    assert_eq!(first_in_go(wait_for("server", poll.clone())).kind, LossKind::Computes, "a worker without work");
+    assert_eq!(kind(wait_for("server", poll.clone())), LossKind::Input, "the main thread has the name of its threads");
     assert_eq!(wait(poll.clone()), LossKind::Input);
     let selects = by(meanwhile(poll, sibling("selector")), part(Spent::Condition, 2500, 50));
     assert_eq!(wait(selects), LossKind::Input, "through two threads");
@@ -68,22 +69,26 @@ fn a_wait_for_a_thread_that_sleeps_is_one_for_its_signal_unless_it_computes_for_
         let named = ThreadBudget { process: process.to_owned(), thread: process.to_owned(), ..waits };
         losses(&of(vec![named]), PROGRAM).swap_remove(0)
     };
+    let in_go = || {
+        let wait = by(meanwhile(part(Spent::Asleep, 2500, 50), sibling("server")), part(Spent::Condition, 1400, 60));
+        first_in_go(vec![wait, part(Spent::Running, 300, 60)])
+    };
     let said = judge("server", "producer", 300);
     assert_eq!((said.kind, said.ns, said.times), (LossKind::Condition, 1400 * MS, 60));
     assert_eq!(said.place.culprit.as_deref(), Some("producer"));
     assert_eq!(judge("server", "producer", 1500).kind, LossKind::Computes, "it computes for longer than it waits");
-    assert_eq!(judge("server", "server", 300).kind, LossKind::OnTime, "threads of one name hand work to each other");
-    assert_eq!(judge("python3", "python3", 300).kind, LossKind::Condition, "threads of Python have one name");
+    assert_eq!(in_go().kind, LossKind::OnTime, "threads of Go hand work to each other");
+    assert_eq!(judge("server", "server", 300).kind, LossKind::Condition, "threads in C have the name of the main one");
 }
 
 #[test]
 fn a_wait_for_a_process_of_the_same_name_is_one_for_its_signal() {
     let copy = |pid| Who { pid, ..sibling("server") };
     let wait = |pid| by(meanwhile(part(Spent::Asleep, 2500, 50), copy(pid)), part(Spent::Condition, 2600, 60));
-    let of = |pid| first(vec![wait(pid), part(Spent::Running, 300, 60)]);
-    let said = of(PROGRAM + 9);
+    let of = |pid| vec![wait(pid), part(Spent::Running, 300, 60)];
+    let said = first_in_go(of(PROGRAM + 9));
     assert_eq!((said.kind, said.ns, said.place.culprit.as_deref()), (LossKind::Condition, 2600 * MS, Some("server")));
-    assert_eq!(of(PROGRAM).kind, LossKind::Computes, "a thread of this process hands work on");
+    assert_eq!(first_in_go(of(PROGRAM)).kind, LossKind::Computes, "a thread of this process hands work on");
 }
 
 #[test]
@@ -307,9 +312,18 @@ fn of_threads_of_one_name_the_periodic_one_leads() {
     };
     let sleeper = || sleeps_in("epoll_pwait");
     let busy = || thread(101, "server", vec![part(Spent::Running, 2000, 400), part(Spent::Ready, 900, 300)]);
-    let leads = |main: ThreadBudget| losses(&of(vec![main, busy()]), PROGRAM)[0].kind;
+    let leads = |main: ThreadBudget| losses(&of(vec![main, busy(), of_go()]), PROGRAM)[0].kind;
+    assert_eq!(losses(&of(vec![sleeper(), busy()]), PROGRAM)[0].kind, LossKind::Disk, "threads in C do not");
     assert_eq!(leads(ThreadBudget { turns: Some(turns), ..sleeper() }), LossKind::Disk);
-    assert_ne!(leads(sleeper()), LossKind::Disk, "as threads of Go, they take turns");
+    assert_ne!(leads(sleeper()), LossKind::Disk, "threads of Go take turns");
     assert_ne!(leads(sleeps_in("nanosleep")), LossKind::Disk, "Go's runtime calls it");
     assert_eq!(leads(sleeps_in("clock_nanosleep")), LossKind::Disk, "time.sleep() of Python is no turn, but periodic");
+}
+
+#[test]
+fn a_main_thread_that_waits_for_a_lock_leads_before_those_that_have_it_and_sleep() {
+    let waits = main(vec![at(futex(0xa0), part(Spent::Lock, 2990, 1))]);
+    let reader = |tid| thread(tid, "server", vec![part(Spent::Running, 10, 580), part(Spent::SleptLonger, 40, 580)]);
+    let loss = losses(&of(vec![waits, reader(101), reader(102)]), PROGRAM).swap_remove(0);
+    assert_eq!((loss.kind, loss.tid, loss.ns), (LossKind::Lock, PROGRAM, 2990 * MS));
 }

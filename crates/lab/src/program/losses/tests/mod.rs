@@ -82,6 +82,16 @@ fn judged(parts: Vec<TimePart>) -> Vec<Loss> {
     losses(&of(vec![main(parts)]), PROGRAM)
 }
 
+/// The thread of Go's runtime that looks after the others.
+fn of_go() -> ThreadBudget {
+    thread(PROGRAM + 50, "server", vec![in_call("nanosleep", part(Spent::Asleep, 900, 4000))])
+}
+
+/// The first loss of a main thread that is of a program in Go.
+fn first_in_go(parts: Vec<TimePart>) -> Loss {
+    losses(&of(vec![main(parts), of_go()]), PROGRAM).swap_remove(0)
+}
+
 fn first(parts: Vec<TimePart>) -> Loss {
     judged(parts).swap_remove(0)
 }
