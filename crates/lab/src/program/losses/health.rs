@@ -14,8 +14,8 @@ const TURNS: u64 = 5;
 const MISSED: u64 = 50;
 /// A thread that is late by less than this share of the run at its worst is on time.
 const LATE: f64 = 0.01;
-/// A loss leads from these shares of the run on: where all deadlines are met, where the thread computes, and where it waits. Time in the queue
-/// of a CPU, which others share with it, has shares of its own.
+/// A loss leads from these shares of the run on: where all deadlines are met, where the thread or those of its own that it waits for have work,
+/// and where it waits for others. Time in the queue of a CPU, which others share with it, has shares of its own.
 const MET: f64 = 0.10;
 const MET_QUEUED: f64 = 0.33;
 const COMPUTING: f64 = 0.03;
@@ -149,9 +149,9 @@ impl Health<'_> {
         match self {
             Self::Met if QUEUED.contains(&kind) => MET_QUEUED,
             Self::Met => MET,
-            Self::Computes { .. } if QUEUED.contains(&kind) => COMPUTING_QUEUED,
-            Self::Computes { .. } => COMPUTING,
-            Self::Sleeps | Self::Input { .. } | Self::Signalled { .. } | Self::Unknown { .. } => WAITING,
+            Self::Computes { .. } | Self::Signalled { .. } if QUEUED.contains(&kind) => COMPUTING_QUEUED,
+            Self::Computes { .. } | Self::Signalled { .. } => COMPUTING,
+            Self::Sleeps | Self::Input { .. } | Self::Unknown { .. } => WAITING,
         }
     }
 

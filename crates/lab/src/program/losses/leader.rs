@@ -83,13 +83,23 @@ fn program_within(budget: &Budget, program: u32) -> u32 {
         let any = process == program && waits().max_by_key(|part| part.ns).is_some_and(|part| part.who.is_none());
         let is_child = |thread: &&ThreadBudget| any || children.contains(&thread.pid);
         let of_child = budget.threads.iter().filter(|thread| thread.tid == thread.pid && thread.pid != process);
-        let of_child = of_child.filter(is_child);
-        match of_child.max_by_key(|thread| thread.wall_ns) {
-            Some(child) if child.wall_ns as f64 >= OF_ONE_CHILD * main.wall_ns as f64 => process = child.pid,
-            _ => break,
+        let lasts = |thread: &&ThreadBudget| thread.wall_ns as f64 >= OF_ONE_CHILD * main.wall_ns as f64;
+        // The stages of a pipeline end together: the one that takes the time leads.
+        match of_child.filter(is_child).filter(lasts).max_by_key(|thread| (toil(budget, thread.pid), thread.wall_ns)) {
+            Some(child) => process = child.pid,
+            None => break,
         }
     }
     worker(budget, process).unwrap_or(process)
+}
+
+/// For how long the busiest thread of a process computed, or was kept from it.
+fn toil(budget: &Budget, process: u32) -> u64 {
+    let of_thread = |thread: &ThreadBudget| {
+        let kept = found(thread, budget).into_iter().filter(|one| !one.may_be_idle);
+        kept.fold(spent(thread, |part| part.spent == Spent::Running), |sum, one| sum.saturating_add(one.ns))
+    };
+    budget.threads.iter().filter(|thread| thread.pid == process).map(of_thread).max().unwrap_or(0)
 }
 
 /// The process that does the work where this one does nothing but wait for signals and for the ends of others, and sleeps between.

@@ -171,6 +171,13 @@ const fn waits_for_somebody(spent: Spent) -> bool {
 /// worker processes have such threads, and event loops that start programs.
 pub(super) fn passed_on(part: &TimePart, thread: &ThreadBudget, budget: &Budget) -> Option<Sort> {
     let mut who = part.who.as_ref().filter(|_| matches!(part.spent, Spent::Condition | Spent::Poll))?;
+    let is_of_program = |pid| budget.threads.iter().any(|thread| thread.pid == pid);
+    let end_of = |culprit| Sort::idle(LossKind::Child, LossPlace { culprit, ..LossPlace::default() });
+    if part.spent == Spent::Poll && who.pid != thread.pid && is_of_program(who.pid) {
+        // An event loop hears by a pipe that a shell has ended. What waits for a child of its own sends nothing.
+        let waits = who.meanwhile.as_ref().is_some_and(|did| did.spent == Spent::Child);
+        return waits.then(|| end_of(Some(who.thread.clone())));
+    }
     for _ in 0..DEEPEST {
         if who.pid != thread.pid {
             return None;
@@ -179,12 +186,10 @@ pub(super) fn passed_on(part: &TimePart, thread: &ThreadBudget, budget: &Budget)
         who = did.who.as_ref().filter(|who| who.tid != 0)?;
         let other = Some(who.thread.clone()).filter(|_| who.pid != thread.pid);
         if did.spent == Spent::Child {
-            return Some(Sort::idle(LossKind::Child, LossPlace { culprit: other, ..LossPlace::default() }));
+            return Some(end_of(other));
         }
-        let is_signal = part.spent == Spent::Condition;
-        let is_of_program = || budget.threads.iter().any(|thread| thread.pid == who.pid);
-        if is_signal && other.is_some() && is_of_program() && who.meanwhile.as_ref().is_some_and(|did| works(did.spent))
-        {
+        let works = who.meanwhile.as_ref().is_some_and(|did| works(did.spent));
+        if part.spent == Spent::Condition && other.is_some() && is_of_program(who.pid) && works {
             return Some(Sort::idle(LossKind::Condition, LossPlace { peer: other, ..LossPlace::default() }));
         }
     }

@@ -327,3 +327,37 @@ fn a_main_thread_that_waits_for_a_lock_leads_before_those_that_have_it_and_sleep
     let loss = losses(&of(vec![waits, reader(101), reader(102)]), PROGRAM).swap_remove(0);
     assert_eq!((loss.kind, loss.tid, loss.ns), (LossKind::Lock, PROGRAM, 2990 * MS));
 }
+
+#[test]
+fn of_the_stages_of_a_pipeline_the_one_that_takes_the_time_leads() {
+    let process = |pid, name: &str, parts: Vec<TimePart>| ThreadBudget {
+        pid,
+        process: name.into(),
+        wall_ns: WALL,
+        parts,
+        ..thread(pid, name, vec![])
+    };
+    let ends = |pid, ms| {
+        let who = Who { thread: "stage".into(), tid: pid, process: "stage".into(), pid, ..Who::default() };
+        by(who, part(Spent::Child, ms, 1))
+    };
+    let shell = || process(PROGRAM, "sh", vec![ends(200, 1000), ends(201, 1000), ends(202, 1000)]);
+    let led = |loop_parts: Vec<TimePart>| {
+        let reads =
+            |pid, name, ms| process(pid, name, vec![part(Spent::Pipe, 3000 - ms, 900), part(Spent::Running, ms, 900)]);
+        let stages = vec![shell(), process(200, "loop", loop_parts), reads(201, "sort", 150), reads(202, "tail", 5)];
+        losses(&of(stages), PROGRAM).swap_remove(0).subject
+    };
+    assert_eq!(led(vec![part(Spent::Running, 1300, 900)]), "loop");
+    assert_eq!(led(vec![at(futex(0xa0), part(Spent::Lock, 2900, 1))]), "loop", "it wants to");
+    assert_eq!(led(vec![part(Spent::Pipe, 2990, 900), part(Spent::Running, 10, 900)]), "sort");
+}
+
+#[test]
+fn a_main_thread_that_waits_for_its_own_threads_is_not_late_by_a_little_time_in_the_queue() {
+    let sleeps = || by(meanwhile(part(Spent::Asleep, 2700, 20), sibling("worker")), part(Spent::Condition, 2700, 20));
+    let beside = |ms| kind(vec![sleeps(), by(stranger("cc1"), part(Spent::Ready, ms, 60))]);
+    assert_eq!([beside(100), beside(295)], [LossKind::Condition, LossKind::Condition]);
+    let blocked = |ms| kind(vec![sleeps(), part(Spent::Disk, ms, 60)]);
+    assert_eq!([blocked(60), blocked(120)], [LossKind::Condition, LossKind::Disk]);
+}

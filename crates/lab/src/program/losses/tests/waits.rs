@@ -261,3 +261,15 @@ fn an_answer_in_two_writes_waits_for_this_end_s_acknowledgement_and_a_distant_an
         assert_ne!(judged(softirq, ms, acks).kind, LossKind::DelayedAck, "{why}");
     }
 }
+
+#[test]
+fn an_event_loop_waits_for_the_end_of_a_shell_of_its_own_that_waits_for_a_child() {
+    let shell = |pid| Who { thread: "sh".into(), tid: pid, process: "sh".into(), pid, ..Who::default() };
+    let ended = |pid, did| by(meanwhile(part(did, 2500, 3), shell(pid)), part(Spent::Poll, 2500, 6));
+    let of_program = ThreadBudget { pid: 200, process: "sh".into(), ..thread(200, "sh", vec![]) };
+    let said = |wait| losses(&of(vec![main(vec![wait]), of_program.clone()]), PROGRAM).swap_remove(0);
+    let loss = said(ended(200, Spent::Child));
+    assert_eq!((loss.kind, loss.ns, loss.place.culprit.as_deref()), (LossKind::Child, 2500 * MS, Some("sh")));
+    assert_eq!(said(ended(200, Spent::Asleep)).kind, LossKind::Input, "it sends something now and then");
+    assert_eq!(said(ended(901, Spent::Child)).kind, LossKind::Input, "it is another program's");
+}
