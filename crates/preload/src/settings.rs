@@ -115,12 +115,32 @@ struct Learned {
     /// A signal handler may wait in the middle of an update: it then waits without the margin.
     busy: Cell<bool>,
     /// For two aims, since rules may give a thread several. The second place is the latest's.
-    learners: UnsafeCell<[Option<MarginLearner>; 2]>,
+    learners: UnsafeCell<[Place; 2]>,
+}
+
+/// A learner, once a wait with its aim has begun. It is made in place, since a first wait may be on the small stack of a signal handler.
+struct Place {
+    is_begun: bool,
+    learner: MarginLearner,
+}
+
+impl Place {
+    const NEW: Self = Self { is_begun: false, learner: MarginLearner::new(Aim::Typical, LONGEST_MARGIN_NS) };
+
+    fn is_for(&self, aim: Aim) -> bool {
+        self.is_begun && self.learner.aim() == aim
+    }
+
+    #[inline(never)]
+    fn begin(&mut self, aim: Aim) {
+        self.learner.restart(aim, LONGEST_MARGIN_NS);
+        self.is_begun = true;
+    }
 }
 
 thread_local! {
     // No destructor and no lazy beginning: reading it neither allocates nor registers anything.
-    static LEARNED: Learned = const { Learned { busy: Cell::new(false), learners: UnsafeCell::new([None, None]) } };
+    static LEARNED: Learned = const { Learned { busy: Cell::new(false), learners: UnsafeCell::new([Place::NEW; 2]) } };
 }
 
 fn with<T>(aim: Aim, each: impl FnOnce(&mut MarginLearner) -> T) -> Option<T> {
@@ -130,11 +150,11 @@ fn with<T>(aim: Aim, each: impl FnOnce(&mut MarginLearner) -> T) -> Option<T> {
         }
         // SAFETY: only this thread has the cell, and `busy` keeps a signal handler out of it.
         let [first, second] = unsafe { &mut *learned.learners.get() };
-        let place = if first.as_ref().is_none_or(|learner| learner.aim() == aim) { first } else { second };
-        if place.as_ref().is_some_and(|learner| learner.aim() != aim) {
-            *place = None;
+        let place = if !first.is_begun || first.is_for(aim) { first } else { second };
+        if !place.is_for(aim) {
+            place.begin(aim);
         }
-        let done = each(place.get_or_insert_with(|| MarginLearner::new(aim, LONGEST_MARGIN_NS)));
+        let done = each(&mut place.learner);
         learned.busy.set(false);
         Some(done)
     })

@@ -66,6 +66,9 @@ const LEAST_SHARE: f32 = 0.125;
 /// The share grows by this factor while the thread keeps the CPU. A loss halves it: one in 500 waits keeps it where it is.
 const REGAINED: f32 = 1.1;
 
+/// The CPU time of a sleeping call, until it is measured.
+const CALL_NS: f32 = 2_000.0;
+
 /// How to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
@@ -99,6 +102,17 @@ struct Terms {
     tolerance_ns: u32,
     memory: u16,
     follows: bool,
+}
+
+impl Terms {
+    const fn new(aim: Aim, cap_ns: u32) -> Self {
+        let cap_ns = match cap_ns {
+            ..SHORTEST_SLEEP_NS => SHORTEST_SLEEP_NS,
+            HIGHEST_NS.. => HIGHEST_NS,
+            between => between,
+        };
+        Self { cap_ns, tolerance_ns: aim.tolerance_ns(), memory: aim.memory(), follows: matches!(aim, Aim::Typical) }
+    }
 }
 
 /// What sleeping costs, and what spinning may cost.
@@ -148,14 +162,16 @@ impl MarginLearner {
 
     /// A learner without latencies. `cap_ns` is the longest margin, 1 µs to [`Self::LARGEST_CAP_NS`], clamped.
     #[must_use]
-    pub fn new(aim: Aim, cap_ns: u32) -> Self {
-        let terms = Terms {
-            cap_ns: cap_ns.clamp(SHORTEST_SLEEP_NS, HIGHEST_NS),
-            tolerance_ns: aim.tolerance_ns(),
-            memory: aim.memory(),
-            follows: matches!(aim, Aim::Typical),
-        };
-        Self { aim, terms, call_ns: 2_000.0, share: 1.0, classes: [const { Class::new() }; CLASSES] }
+    pub const fn new(aim: Aim, cap_ns: u32) -> Self {
+        let terms = Terms::new(aim, cap_ns);
+        Self { aim, terms, call_ns: CALL_NS, share: 1.0, classes: [const { Class::new() }; CLASSES] }
+    }
+
+    /// Begins anew, as [`Self::new`] would. It is made in place: a signal handler may have no room for a second one on its stack.
+    pub fn restart(&mut self, aim: Aim, cap_ns: u32) {
+        (self.aim, self.terms) = (aim, Terms::new(aim, cap_ns));
+        (self.call_ns, self.share) = (CALL_NS, 1.0);
+        self.classes.iter_mut().for_each(|class| *class = Class::new());
     }
 
     /// The aim.
@@ -223,15 +239,16 @@ impl MarginLearner {
         if self.classes[class].beyond >= 4 {
             return 0;
         }
-        (1..CLASSES)
-            .flat_map(|away| [class.checked_sub(away), Some(class + away)])
-            .flatten()
-            .filter_map(|near| self.classes.get(near).filter(|c| c.seen > 0))
-            .map(|near| near.margin_ns)
-            .next()
-            // At most half of the wait, so that a sleep remains to learn from.
-            .unwrap_or(AT_FIRST_NS.min(u32::try_from(wait_ns / 2).unwrap_or(AT_FIRST_NS)))
-            .min(self.terms.cap_ns)
+        let known = |near: &&Class| near.seen > 0;
+        // Without iterators, which need room on the stack where nothing is optimised.
+        for away in 1..CLASSES {
+            let shorter = self.classes.get(class.wrapping_sub(away)).filter(known);
+            if let Some(near) = shorter.or(self.classes.get(class + away).filter(known)) {
+                return near.margin_ns.min(self.terms.cap_ns);
+            }
+        }
+        // At most half of the wait, so that a sleep remains to learn from.
+        AT_FIRST_NS.min(u32::try_from(wait_ns / 2).unwrap_or(AT_FIRST_NS)).min(self.terms.cap_ns)
     }
 
     /// Records a sleep: it was part of a wait of `wait_ns` and ended `latency_ns` after its target.
@@ -479,9 +496,9 @@ impl Aim {
     }
 
     /// The number of latencies remembered: enough for three in the tail that matters, within limits.
-    fn memory(self) -> u16 {
+    const fn memory(self) -> u16 {
         match self {
-            Self::Lateness { .. } => ((3.0 / self.above()) as u16).clamp(64, LONGEST_MEMORY),
+            Self::Lateness { .. } => (3.0 / self.above()).clamp(64.0, LONGEST_MEMORY as f32) as u16,
             Self::Balanced { .. } => 512,
             Self::CpuBudget { .. } => 256,
             Self::Typical => 64,
@@ -489,7 +506,7 @@ impl Aim {
     }
 
     /// The share of waits that may be later than the aim.
-    fn above(self) -> f32 {
+    const fn above(self) -> f32 {
         match self {
             Self::Lateness { share, .. } => (1.0 - share).clamp(0.0001, 0.5),
             Self::Balanced { .. } | Self::CpuBudget { .. } | Self::Typical => 0.5,
@@ -497,12 +514,13 @@ impl Aim {
     }
 
     /// The lateness that needs no compensation.
-    fn tolerance_ns(self) -> u32 {
+    const fn tolerance_ns(self) -> u32 {
         match self {
             Self::Balanced { .. } => TOLERANCE_NS - SPIN_ENTRY_NS,
-            Self::Lateness { within, .. } => {
-                u32::try_from(within.as_nanos()).unwrap_or(u32::MAX).saturating_sub(SPIN_ENTRY_NS)
-            }
+            Self::Lateness { within, .. } => match within.as_nanos() {
+                within_ns @ 0..0xffff_ffff => (within_ns as u32).saturating_sub(SPIN_ENTRY_NS),
+                _ => u32::MAX - SPIN_ENTRY_NS,
+            },
             // For budgets and compensation, no latency is a surprise.
             Self::CpuBudget { .. } | Self::Typical => u32::MAX,
         }

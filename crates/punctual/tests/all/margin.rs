@@ -350,3 +350,18 @@ fn extremes_are_taken() {
         }
     }
 }
+
+#[test]
+fn a_learner_that_begins_anew_is_as_a_new_one() {
+    let typical = Aim::Typical;
+    for aim in AIMS.into_iter().chain([typical]) {
+        let mut learner = MarginLearner::new(typical, 10_000);
+        for n in 0..500 {
+            learner.saw(20_000 << (n % 12), 1_000 + n * 50);
+        }
+        learner.call_costs(9_000);
+        learner.lost_the_cpu();
+        learner.restart(aim, CAP_NS);
+        assert_eq!(format!("{learner:?}"), format!("{:?}", MarginLearner::new(aim, CAP_NS)));
+    }
+}

@@ -248,10 +248,12 @@ static void on_a_small_stack(const void *first, const void *second, const void *
     prepare_waits();
     now_waiting = first;
     /* What the kernel needs for the registers, and as much as the smallest stack of a handler used to be. */
-    size_t size = getauxval(AT_MINSIGSTKSZ) + 2048, page = sysconf(_SC_PAGESIZE), length = (size + page - 1) / page * page;
+    size_t size = (getauxval(AT_MINSIGSTKSZ) + 2048) / 64 * 64;
+    size_t page = sysconf(_SC_PAGESIZE), length = (size + page - 1) / page * page;
     char *guard = mmap(NULL, page + length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     mprotect(guard, page, PROT_NONE);
-    stack_t stack = {.ss_sp = guard + page, .ss_size = length};
+    /* Not a byte more, so that it shows the same on every CPU. */
+    stack_t stack = {.ss_sp = guard + page, .ss_size = size};
     struct sigaction action = {.sa_handler = handle_and_wait, .sa_flags = SA_ONSTACK};
     if (sigaltstack(&stack, NULL) != 0) abort();
     sigaction(SIGUSR1, &action, NULL);
