@@ -11,6 +11,9 @@ const DISK: u16 = 6;
 const REGULAR: u16 = 8;
 const SOCKET: u16 = 12;
 
+/// The wait of a read from an eventfd or a timerfd, whose name begins as that for a child does.
+const NO_CHILD: &str = "do_wait_intr";
+
 /// Functions by which a wait is known whatever the call is: the first that fits.
 const BY_FUNCTION: [(&str, Spent); 19] = [
     ("seccomp_do_user_notification", Spent::Supervisor),
@@ -104,7 +107,7 @@ pub(super) fn of_state(state: char, call: Option<&str>, between_calls: bool, fun
 }
 
 fn blocked(key: &Key, call: Option<&str>, functions: &[String]) -> Spent {
-    let in_function = |start: &str| functions.iter().any(|name| name.starts_with(start));
+    let in_function = |start: &str| functions.iter().any(|name| name.starts_with(start) && !name.starts_with(NO_CHILD));
     if let Some((_, kind)) = BY_FUNCTION.iter().find(|(start, _)| in_function(start)) {
         return *kind;
     }
@@ -192,6 +195,8 @@ mod tests {
             (0, 0, Some("ioctl"), &["seccomp_notify_ioctl"], Spent::OtherFile),
             (0, 0, Some("ioctl"), &[], Spent::Blocked),
             (0, 0, Some("getppid"), &["seccomp_do_user_notification"], Spent::Supervisor),
+            (0, 0, Some("waitpid"), &["do_wait", "kernel_wait4"], Spent::Child),
+            (0, 0, Some("read"), &["do_wait_intr_irq", "eventfd_read"], Spent::OtherFile),
             (how::OUTSIDE_CALL | how::IO_WAIT, 0, None, &["filemap_fault"], Spent::FaultFile),
             (how::OUTSIDE_CALL, 0, None, &["io_schedule", "do_swap_page", "handle_mm_fault"], Spent::FaultSwap),
             (how::UNINTERRUPTIBLE, 0, Some("munmap"), &["vm_munmap"], Spent::MmapLock),

@@ -7,6 +7,7 @@ use punctual_record::{Budget, Loss, LossKind, LossPlace, Spent, ThreadBudget, Ti
 use super::kinds::{Facts, QUEUED};
 use super::runtime;
 use super::sort::{Found, healthy, share, spent};
+use super::waits::is_from_own;
 
 /// Fewer turns show no habit.
 const TURNS: u64 = 5;
@@ -66,11 +67,13 @@ pub(super) fn health<'a>(thread: &'a ThreadBudget, budget: &Budget) -> Health<'a
         let namesake = |who: &Who| who.pid == thread.pid && who.thread == thread.thread;
         shares_work && part.spent == Spent::Condition && part.who.as_ref().is_some_and(namesake)
     };
-    let waits = |part: &TimePart| is_input(part) && !hands_on(part) && !facts.is_lost(part);
+    let from_outside = |part: &TimePart| ends_from_outside(part, thread, shares_work) || is_idle_poll(part);
+    let waits = |part: &TimePart| from_outside(part) && !hands_on(part) && !facts.is_lost(part);
     // Those of Python have their program's name unless it gives them others.
     let is_signal = |part: &TimePart| {
         let another = !hands_on(part) || runtime::is_python(thread);
-        part.spent == Spent::Condition && part.who.is_some() && another && !waits(part) && !facts.is_lost(part)
+        let signal = part.spent == Spent::Condition && part.who.is_some() || is_from_own(part, thread, shares_work);
+        signal && another && !waits(part) && !facts.is_lost(part)
     };
     let (ran, waited, signalled) = (spent(thread, own), spent(thread, waits), spent(thread, is_signal));
     let slept = spent(thread, |part| part.spent == Spent::Asleep && !waits(part) && !facts.is_lost(part));
@@ -124,23 +127,22 @@ fn is_unknown(part: &TimePart) -> bool {
     matches!(part.spent, Spent::Blocked | Spent::Unknown) || part.spent == Spent::Condition && part.who.is_none()
 }
 
-/// Waits that end by what others send. A wait for events with a long time-out is one too; with a short one it is a sleep.
-fn is_input(part: &TimePart) -> bool {
+/// A wait for events with a long time-out is one for input; with a short one it is a sleep.
+fn is_idle_poll(part: &TimePart) -> bool {
     let event = part.call.as_deref().is_some_and(|call| EVENTS.iter().any(|start| call.starts_with(start)));
-    let long = part.ns / part.times.max(1) >= LONG_NS;
-    ends_from_outside(part) || part.spent == Spent::Asleep && event && long
+    part.spent == Spent::Asleep && event && part.ns / part.times.max(1) >= LONG_NS
 }
 
 /// Whether what ends a wait comes from outside, be it through other threads.
-fn ends_from_outside(part: &TimePart) -> bool {
-    match part.spent {
-        Spent::Pipe | Spent::MessageQueue | Spent::Socket | Spent::Poll | Spent::OtherFile | Spent::Pause => true,
-        Spent::Condition => {
-            let did = part.who.as_ref().and_then(|who| who.meanwhile.as_deref());
-            did.is_some_and(ends_from_outside)
-        }
-        _ => false,
+fn ends_from_outside(part: &TimePart, thread: &ThreadBudget, shares_work: bool) -> bool {
+    if part.spent == Spent::Condition || is_from_own(part, thread, shares_work) {
+        let did = part.who.as_ref().and_then(|who| who.meanwhile.as_deref());
+        return did.is_some_and(|did| ends_from_outside(did, thread, shares_work));
     }
+    matches!(
+        part.spent,
+        Spent::Pipe | Spent::MessageQueue | Spent::Socket | Spent::Poll | Spent::OtherFile | Spent::Pause
+    )
 }
 
 impl Health<'_> {

@@ -38,6 +38,10 @@ pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, budget: &Budget, meet
     match part.spent {
         Spent::Lock | Spent::FileLock => Some(lock(part, who, watcher)),
         Spent::Condition => condition(part, who?, (thread, budget), meets),
+        // By an eventfd, threads of a process signal each other.
+        _ if is_from_own(part, thread, shares_work(thread, budget)) && thread.process != JAVA => {
+            condition(part, who?, (thread, budget), false)
+        }
         Spent::Pipe | Spent::MessageQueue => {
             let kind = if part.spent == Spent::Pipe { LossKind::Pipe } else { LossKind::MessageQueue };
             let peer = Some(who?.thread.clone());
@@ -57,6 +61,12 @@ pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, budget: &Budget, meet
         Spent::Spawn => Some(Sort::by(LossKind::Spawn, who.map(|who| who.thread.clone()))),
         _ => None,
     }
+}
+
+/// Whether another thread of the process ended this wait for events. Where threads share the work, it may have had none.
+pub(super) fn is_from_own(part: &TimePart, thread: &ThreadBudget, shares_work: bool) -> bool {
+    let own = |who: &Who| who.pid == thread.pid && !(shares_work && who.thread == thread.thread);
+    matches!(part.spent, Spent::Poll | Spent::OtherFile) && part.who.as_ref().is_some_and(own)
 }
 
 /// Whether this wait at a socket ends by time-outs of a tick, as often as shows a habit.

@@ -115,9 +115,9 @@ pub(super) const fn belongs(spent: Spent, kind: LossKind) -> bool {
         LossKind::TimerSlack => matches!(spent, Spent::SleptLonger),
         LossKind::Disk => matches!(spent, Spent::Disk),
         LossKind::Lock | LossKind::Chain => matches!(spent, Spent::Lock | Spent::FileLock | Spent::Condition),
-        LossKind::Condition | LossKind::Barrier | LossKind::Collector | LossKind::InterpreterLock => {
-            matches!(spent, Spent::Condition)
-        }
+        // A thread of its own may signal by an eventfd.
+        LossKind::Condition => matches!(spent, Spent::Condition | Spent::Poll | Spent::OtherFile),
+        LossKind::Barrier | LossKind::Collector | LossKind::InterpreterLock => matches!(spent, Spent::Condition),
         LossKind::Pipe => matches!(spent, Spent::Pipe),
         LossKind::MessageQueue => matches!(spent, Spent::MessageQueue),
         LossKind::CoarseTimeout | LossKind::Socket | LossKind::StarvedServer | LossKind::DelayedAck => {
@@ -128,7 +128,8 @@ pub(super) const fn belongs(spent: Spent, kind: LossKind) -> bool {
         LossKind::FaultCopy => matches!(spent, Spent::FaultCopy),
         LossKind::Reclaim => matches!(spent, Spent::Reclaim | Spent::FaultFile),
         LossKind::MmapLock => matches!(spent, Spent::MmapLock),
-        LossKind::Child => matches!(spent, Spent::Child),
+        // An event loop hears of its end by a pipe.
+        LossKind::Child => matches!(spent, Spent::Child | Spent::Poll),
         LossKind::Spawn => matches!(spent, Spent::Spawn),
         LossKind::Tracer => matches!(spent, Spent::Traced),
         LossKind::Supervisor => matches!(spent, Spent::Supervisor),

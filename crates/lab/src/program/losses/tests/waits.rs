@@ -273,3 +273,19 @@ fn an_event_loop_waits_for_the_end_of_a_shell_of_its_own_that_waits_for_a_child(
     assert_eq!(said(ended(200, Spent::Asleep)).kind, LossKind::Input, "it sends something now and then");
     assert_eq!(said(ended(901, Spent::Child)).kind, LossKind::Input, "it is another program's");
 }
+
+#[test]
+fn an_event_from_a_thread_of_its_own_is_a_signal() {
+    let event = |spent, did, who: Who| by(meanwhile(part(did, 2500, 90), who), part(spent, 2600, 90));
+    for spent in [Spent::Poll, Spent::OtherFile] {
+        let said = |did| first(vec![event(spent, did, sibling("worker"))]);
+        for did in [Spent::Running, Spent::Asleep] {
+            let loss = said(did);
+            assert_eq!((loss.kind, loss.place.culprit.as_deref()), (LossKind::Condition, Some("worker")), "{did:?}");
+        }
+        assert_eq!(said(Spent::Socket).kind, LossKind::Input, "it comes from outside");
+        assert_eq!(kind(vec![event(spent, Spent::Asleep, stranger("client"))]), LossKind::Input);
+        let in_go = first_in_go(vec![event(spent, Spent::Asleep, sibling("server"))]);
+        assert_eq!(in_go.kind, LossKind::Input, "a thread of Go that has no work polls for the others");
+    }
+}
