@@ -66,7 +66,7 @@ pub struct LossPlace {
     /// The signal that stopped it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
-    /// Of how many threads of one name it is the time in all, where that is not one.
+    /// Of how many threads of one name it is the time in all, where that is not one. Of a lock: how many threads take it in turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u64>,
     /// The lock is one of `file`, and no word of memory.

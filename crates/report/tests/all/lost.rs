@@ -133,6 +133,7 @@ fn each_loss_has_its_sentence() {
         ),
         of(LossKind::Disk, LossPlace { call: Some("fsync".into()), threads: Some(4), ..LossPlace::default() }),
         of(LossKind::Lock, LossPlace { holder: Some("keeper-2".into()), ..LossPlace::default() }),
+        of(LossKind::Lock, LossPlace { lock: Some("0xa0".into()), threads: Some(3), ..LossPlace::default() }),
         of(LossKind::StarvedServer, LossPlace { peer: Some("server-3".into()), ..culprit("thief-31") }),
         of(LossKind::Chain, LossPlace { holder: Some("middle".into()), ..culprit("root-9") }),
         of(LossKind::CoarseTimeout, LossPlace { call: Some("recvfrom".into()), ..LossPlace::default() }),

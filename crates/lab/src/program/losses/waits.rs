@@ -36,7 +36,7 @@ pub(super) fn sort(part: &TimePart, thread: &ThreadBudget, budget: &Budget, meet
     let watcher = budget.watcher;
     let who = part.who.as_ref().filter(|who| who.tid != 0);
     match part.spent {
-        Spent::Lock | Spent::FileLock => Some(lock(part, who, watcher)),
+        Spent::Lock | Spent::FileLock => Some(lock(part, who, thread.tid, watcher)),
         Spent::Condition => condition(part, who?, (thread, budget), meets),
         // By an eventfd, threads of a process signal each other.
         _ if is_from_own(part, thread, shares_work(thread, budget)) && thread.process != JAVA => {
@@ -120,7 +120,7 @@ pub(super) fn rechecked(thread: &ThreadBudget) -> Vec<Rechecked<'_>> {
 }
 
 /// A lock, by what its holder did meanwhile.
-fn lock(part: &TimePart, holder: Option<&Who>, watcher: Option<u32>) -> Sort {
+fn lock(part: &TimePart, holder: Option<&Who>, waiter: u32, watcher: Option<u32>) -> Sort {
     let mut place = LossPlace {
         lock: part.thing.futex.map(address),
         file: part.thing.file.clone(),
@@ -132,6 +132,10 @@ fn lock(part: &TimePart, holder: Option<&Who>, watcher: Option<u32>) -> Sort {
     let Some(did) = holder.and_then(|who| who.meanwhile.as_deref()) else {
         return Sort::kept(LossKind::Lock, place);
     };
+    if let Some(threads) = holder.and_then(|holder| taking_turns(holder, waiter)) {
+        (place.holder, place.threads) = (None, Some(threads));
+        return Sort::kept(LossKind::Lock, place);
+    }
     match did.spent {
         Spent::Ready => place.culprit = had_the_cpu(did, watcher),
         // The file is that of the lock.
@@ -145,6 +149,25 @@ fn lock(part: &TimePart, holder: Option<&Who>, watcher: Option<u32>) -> Sort {
         }
     }
     Sort::kept(LossKind::Lock, place)
+}
+
+/// How many threads wait for a lock that each of them has in turn: the holder waited for one that waited before it, or for the waiter itself.
+fn taking_turns(holder: &Who, waiter: u32) -> Option<u64> {
+    let mut takers = vec![waiter];
+    let mut link = holder;
+    for _ in 0..DEEPEST {
+        // Threads of one name have one number: whether one of them waited for itself is not known.
+        if takers.last() == Some(&link.tid) {
+            return None;
+        }
+        if takers.contains(&link.tid) {
+            return Some(takers.len() as u64);
+        }
+        takers.push(link.tid);
+        let did = link.meanwhile.as_deref().filter(|did| did.spent == Spent::Lock)?;
+        link = did.who.as_ref().filter(|who| who.tid != 0)?;
+    }
+    None
 }
 
 /// Who had the CPU for which another thread waited. What our own reader takes is the price of watching.

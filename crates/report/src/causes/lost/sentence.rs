@@ -216,6 +216,12 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
             did("waited", format!(" for {of}"), tries(loss).or_else(|| holder(loss, thread)))
         }
         // To the kernel, a monitor of Java is a condition variable, as what its threads signal each other by.
+        LossKind::Lock if place.threads.is_some() => {
+            let takers = place
+                .threads
+                .map(|threads| format!("{} take it in turn", unbroken(&format!("{} threads", units::count(threads)))));
+            did("waited", " for a lock".to_owned(), takers)
+        }
         LossKind::Lock if place.lock.is_none() && place.holder.is_some() => did(
             "waited",
             " for a lock or a signal".to_owned(),

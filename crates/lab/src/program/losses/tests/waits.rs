@@ -289,3 +289,20 @@ fn an_event_from_a_thread_of_its_own_is_a_signal() {
         assert_eq!(in_go.kind, LossKind::Input, "a thread of Go that has no work polls for the others");
     }
 }
+
+#[test]
+fn a_lock_that_its_waiters_have_in_turn_is_no_chain() {
+    let other = |tid, name: &str| Who { tid, ..sibling(name) };
+    let locks = |who, ms| by(who, at(futex(0xa0), part(Spent::Lock, ms, 60)));
+    let second = |last| meanwhile(locks(last, 240), other(102, "w1"));
+    let first_of = |last| first(vec![locks(meanwhile(locks(second(last), 480), other(101, "w0")), 960)]);
+    for back in [other(PROGRAM, "server"), other(101, "w0")] {
+        let loss = first_of(back);
+        assert_eq!((loss.kind, loss.place.threads, loss.place.holder), (LossKind::Lock, Some(3), None));
+    }
+    let namesake = first(vec![locks(meanwhile(part(Spent::Asleep, 900, 60), other(PROGRAM, "server")), 960)]);
+    assert_eq!((namesake.kind, namesake.place.threads), (LossKind::Lock, None), "the holder has the waiter's name");
+    assert_eq!(namesake.place.holder.as_deref(), Some("server"));
+    let sleeps = meanwhile(part(Spent::Asleep, 200, 60), other(103, "root"));
+    assert_eq!(first_of(sleeps).kind, LossKind::Chain, "the last one waits for none of them");
+}
