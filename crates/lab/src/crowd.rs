@@ -20,7 +20,7 @@ use punctual_linux as linux;
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::futex::{self, Scope};
-use punctual_linux::shared::{CacheLine, Shared};
+use punctual_linux::memory::{CacheLine, Shared};
 use punctual_record::experiment::yielding::CompetitorKind;
 use punctual_record::remedy::of_refused;
 use punctual_record::{Ask, Series};
@@ -225,7 +225,7 @@ impl Member {
     pub(super) fn cpu_ns(&self) -> linux::Result<i64> {
         match self {
             Self::Process(child) => child.cpu_ns(),
-            Self::Thread { id, .. } => linux::usage::cpu_time_of_thread_ns(*id),
+            Self::Thread { id, .. } => linux::clock::cpu_time_of_thread_ns(*id),
         }
     }
 

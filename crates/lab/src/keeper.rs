@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use punctual_linux::child::Child;
 use punctual_linux::ipc::{memory, queue, sysv};
-use punctual_linux::shared::Shared;
+use punctual_linux::memory::Shared;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, geteuid, getpid, getppid, pidfd_open, set_parent_process_death_signal, setsid};
 

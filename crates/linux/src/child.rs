@@ -27,7 +27,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStat
 
 use crate::clock::{Clock, now_ns, ns_of};
 use crate::futex::{self, Scope};
-use crate::shared::Shared;
+use crate::memory::Shared;
 use crate::signal::{block_all_signals_for_this_thread, change_mask, every_signal, set_of};
 use crate::{Error, Result, check};
 
@@ -399,7 +399,7 @@ mod tests {
     use punctual_testing::until;
 
     use super::*;
-    use crate::shared::Shared;
+    use crate::memory::Shared;
 
     fn alive(pid: i32) -> bool {
         Pid::from_raw(pid).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())

@@ -13,14 +13,11 @@
     reason = "the width of C types differs between architectures"
 )]
 
-pub mod apart;
 pub mod bpf;
 pub mod call_table;
 pub mod child;
 pub mod clock;
 pub mod counter;
-mod error;
-pub mod forks;
 pub mod futex;
 pub mod inherited;
 pub mod ipc;
@@ -28,11 +25,9 @@ pub mod memory;
 pub mod named_lock;
 pub mod net;
 pub mod observe;
-pub mod own_signal;
 #[cfg(feature = "tracepoints")]
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")), path = "perf/absent.rs")]
 pub mod perf;
-pub mod poll;
 #[cfg_attr(
     not(all(
         feature = "io-uring",
@@ -48,17 +43,71 @@ pub mod poll;
 )]
 pub mod ring;
 pub mod sched;
-pub mod shared;
 pub mod signal;
 pub mod sleep;
-pub mod stop;
 pub mod supervise;
-pub mod sync;
 pub mod syscall_name;
 pub mod timer;
-pub mod usage;
-pub mod user_wait;
 
-pub use error::{Error, Result};
-pub(crate) use error::{check, check_errno_return};
+use std::io;
+
 pub use libc::{EAGAIN, EBADMSG, EINTR, EMFILE, ENOBUFS, ENOMEM, ENOSPC, ENOSYS, EPERM, EPIPE, ESRCH};
+pub use signal::stop;
+
+/// A Linux call that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{call}{}: {source}", object.as_deref().map(|o| format!(" ({o})")).unwrap_or_default())]
+pub struct Error {
+    /// The call, as in its man page.
+    pub call: &'static str,
+    /// The object of the call: a path, a CPU, a value.
+    pub object: Option<String>,
+    /// The kernel's error.
+    pub source: io::Error,
+}
+
+/// Result of a Linux call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A failure of `call` with the given error number.
+    #[cold]
+    #[inline(never)]
+    #[must_use]
+    pub fn from_errno(call: &'static str, errno: i32) -> Self {
+        Self { call, object: None, source: io::Error::from_raw_os_error(errno) }
+    }
+
+    /// A failure of `call`, with the thread's `errno`.
+    #[cold]
+    #[inline(never)]
+    #[must_use]
+    pub fn last(call: &'static str) -> Self {
+        Self { call, object: None, source: io::Error::last_os_error() }
+    }
+
+    /// The same error with the object of the call.
+    #[must_use]
+    pub fn on(mut self, object: impl Into<String>) -> Self {
+        self.object = Some(object.into());
+        self
+    }
+
+    /// The error number, such as `EPERM`; 0 if there is none.
+    #[must_use]
+    pub fn errno(&self) -> i32 {
+        self.source.raw_os_error().unwrap_or(0)
+    }
+}
+
+/// For calls that return -1 and set `errno`.
+#[inline]
+pub(crate) fn check(call: &'static str, returned: i32) -> Result<i32> {
+    if returned == -1 { Err(Error::last(call)) } else { Ok(returned) }
+}
+
+/// For calls that return the error number itself (pthread_*, clock_nanosleep).
+#[inline]
+pub(crate) fn check_errno_return(call: &'static str, returned: i32) -> Result<()> {
+    if returned == 0 { Ok(()) } else { Err(Error::from_errno(call, returned)) }
+}

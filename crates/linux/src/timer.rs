@@ -12,9 +12,9 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::clock::{Clock, now_ns, timespec_of};
-use crate::own_signal::{self, Action, AlarmTarget, Handler, Held, Slot};
-use crate::poll::Epoll;
 use crate::signal::set_of;
+use crate::signal::{self, Action, AlarmTarget, Handler, Held, Slot};
+use crate::sleep::Epoll;
 use crate::sleep::{Armed, Ended};
 use crate::{Error, Result, check};
 
@@ -74,7 +74,7 @@ pub struct PeriodicSignal {
 impl PeriodicSignal {
     /// `timer_create(2)`, for the calling thread. No signal comes before [`PeriodicSignal::start`].
     pub fn new(period_ns: i64) -> Result<Self> {
-        let signal = own_signal::for_interrupting();
+        let signal = signal::for_interrupting();
         let handler = Handler::install(signal, Action::Interrupt)?;
         let timer = PosixTimer::new(signal, 0)?;
         Ok(Self { timer, _handler: handler, period_ns: period_ns.max(1), bound_to_thread: PhantomData })
@@ -106,7 +106,7 @@ impl WaitedTimer {
     pub fn new() -> Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let value = NEXT.fetch_add(1, Ordering::Relaxed) as usize;
-        let signal = own_signal::for_waiting();
+        let signal = signal::for_waiting();
         let held = Held::new(signal)?;
         Ok(Self { timer: PosixTimer::new(signal, value)?, held, signals: set_of(&[signal]), value })
     }
@@ -128,7 +128,7 @@ impl Armed for WaitedTimer {
             return Ended::of_failure("sigwaitinfo", -1, 0);
         }
         // SAFETY: the kernel filled `info`.
-        let mine = unsafe { own_signal::timer_value(info.as_ptr()) } == Some(self.value);
+        let mine = unsafe { signal::timer_value(info.as_ptr()) } == Some(self.value);
         Ok(if mine { Ended::TimeUp } else { Ended::Sooner })
     }
 
@@ -158,7 +158,7 @@ impl HandledTimer {
     pub fn new() -> Result<Self> {
         let slot = Slot::claim()
             .ok_or_else(|| Error::from_errno("timer_create", libc::EAGAIN).on("64 handled timers exist"))?;
-        let signal = own_signal::for_handling();
+        let signal = signal::for_handling();
         let handler = Handler::install(signal, Action::Count)?;
         let held = Held::new(signal)?;
         let mask = held.mask_without()?;
@@ -297,7 +297,7 @@ pub struct SignalTimeout {
 impl SignalTimeout {
     /// Blocks the signal in the calling thread, as the call requires.
     pub fn new() -> Result<Self> {
-        let signal = own_signal::for_nothing();
+        let signal = signal::for_nothing();
         Ok(Self { _held: Held::new(signal)?, signals: set_of(&[signal]) })
     }
 
@@ -402,7 +402,7 @@ pub struct PeriodicTimer {
 impl PeriodicTimer {
     /// `timer_create(2)` on `clock`, for the calling thread.
     pub fn new(clock: Clock) -> Result<Self> {
-        let signal = own_signal::for_waiting();
+        let signal = signal::for_waiting();
         let held = Held::new(signal)?;
         // SAFETY: all-zero bytes are a valid sigevent.
         let mut event: libc::sigevent = unsafe { std::mem::zeroed() };

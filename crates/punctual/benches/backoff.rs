@@ -13,8 +13,8 @@ use std::time::Duration;
 use punctual::backoff::{Backoff, EventCount, Limits};
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::memory::{CacheLine, Shared};
 use punctual_linux::sched::{affinity, set_affinity};
-use punctual_linux::shared::{CacheLine, Shared};
 
 /// Message number and time; the event; number of the last answer; the pause before the next message.
 type Table =

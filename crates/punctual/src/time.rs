@@ -10,10 +10,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use punctual_linux::clock::{Clock as Kernel, now_ns};
+use punctual_linux::clock::{Clock as Kernel, now_ns, thread_run_delay_ns};
+use punctual_linux::counter::{Instruction, UserWait, Watched};
 use punctual_linux::sleep::clock_nanosleep_until;
-use punctual_linux::usage::thread_run_delay_ns;
-use punctual_linux::user_wait::{Instruction, UserWait, Watched};
 
 use crate::counter::Counter;
 

@@ -30,8 +30,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use punctual_linux::clock;
 use punctual_linux::sched::{self, Attributes};
-use punctual_linux::usage;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::conditions::{Applied, Conditions, may_raise_limits};
@@ -107,7 +107,7 @@ impl Watchdog {
     /// # Errors
     /// No thread could be started, or this process has no thread `tid`.
     pub fn over(tid: i32, policy: Policy, config: WatchdogConfig) -> std::io::Result<Self> {
-        usage::cpu_time_of_thread_ns(tid).map_err(|error| error.source)?;
+        clock::cpu_time_of_thread_ns(tid).map_err(|error| error.source)?;
         let guarded_cpus = sched::affinity(tid).unwrap_or_default();
         let shared = Arc::new(Shared::default());
         let (tell, told) = std::sync::mpsc::channel();
@@ -219,7 +219,7 @@ struct Look {
 
 fn look(tid: i32) -> Option<Look> {
     let before = Instant::now();
-    let cpu_ns = usage::cpu_time_of_thread_ns(tid).ok()?;
+    let cpu_ns = clock::cpu_time_of_thread_ns(tid).ok()?;
     let at = [before, Instant::now()];
     let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).ok();
     let waits = status.as_deref().and_then(|status| {

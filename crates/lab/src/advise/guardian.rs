@@ -6,8 +6,8 @@ use std::time::Duration;
 use punctual_linux::child::Child;
 use punctual_linux::child::ParentDeath;
 use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::memory::Shared;
 use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
-use punctual_linux::shared::Shared;
 use rustix::process::setsid;
 
 use super::remedy::PRIORITY;

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual::conditions::{CONDITIONS, Condition, ThreadState};
-use punctual_linux::shared::Shared;
+use punctual_linux::memory::Shared;
 
 use super::thread::{Family, Thread, tick};
 

@@ -120,7 +120,7 @@ impl Look {
         Self {
             continued: CONTINUED.swap(false, Ordering::Relaxed),
             idle_ns: idle_ns(),
-            delayed_ns: linux::usage::thread_run_delay_ns(),
+            delayed_ns: linux::clock::thread_run_delay_ns(),
             boottime: Offset::read(Clock::Boottime),
             realtime: Offset::read(Clock::Realtime),
             at_ns: now_ns(Clock::Monotonic),

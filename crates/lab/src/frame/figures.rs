@@ -2,8 +2,7 @@
 //! operations ([`Meter`]), statistics that a few disturbed values do not change ([`median_with_interval`]), and the drift of
 //! a series of departures ([`Drift`]).
 
-use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::usage as kernel;
+use punctual_linux::clock::{self, Clock, now_ns};
 use punctual_record::statistics::{confidence_ranks, median};
 use punctual_record::{Quantile, Usage, WatchEffect};
 
@@ -38,7 +37,7 @@ impl Meter {
 
 /// Voluntary and involuntary context switches of this thread so far, if the kernel reports them.
 fn switches() -> Option<(u64, u64)> {
-    kernel::thread_usage().ok().map(|u| (u.voluntary_switches.unsigned_abs(), u.involuntary_switches.unsigned_abs()))
+    clock::thread_usage().ok().map(|u| (u.voluntary_switches.unsigned_abs(), u.involuntary_switches.unsigned_abs()))
 }
 
 /// Longest stretch of operations before others get the CPU: a fifth of the delay that a terminal user notices.

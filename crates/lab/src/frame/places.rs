@@ -14,8 +14,8 @@ use std::time::Duration;
 use punctual::CpuSet;
 use punctual_linux::child::ParentDeath;
 use punctual_linux::child::{self, Child};
+use punctual_linux::memory::Shared;
 use punctual_linux::sched;
-use punctual_linux::shared::Shared;
 use rustix::process::{Pid, Signal, kill_process, setsid};
 
 use super::plan::{Input, PlanError};

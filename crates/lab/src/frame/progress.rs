@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use punctual_linux as linux;
-use punctual_linux::own_signal::Interrupter;
+use punctual_linux::signal::Interrupter;
 use punctual_record::Run;
 
 /// The progress of an experiment, reported while no clock runs.

@@ -6,8 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use punctual_linux::clock::{Clock, now_ns, resolution_ns};
-use punctual_linux::usage;
+use punctual_linux::clock::{self, Clock, now_ns, resolution_ns};
 use punctual_record as record;
 use punctual_record::{
     CallPath, Causes, ConditionSet, DisturbanceProbe, Host, Identity, NotMeasured, Notice, OwnUsage, Run, SCHEMA,
@@ -331,7 +330,7 @@ impl Account {
     /// Enters the time since the beginning and the disturbance.
     fn enter(&self, run: &mut Run) {
         run.elapsed_ns = (now_ns(Clock::Monotonic) - self.begin_ns).unsigned_abs();
-        let major_faults = usage::process_usage().ok().map(|u| u.major_faults.unsigned_abs());
+        let major_faults = clock::process_usage().ok().map(|u| u.major_faults.unsigned_abs());
         // Competitors and peers were all waited for: their CPU time belongs to the run, not to other programs.
         let children_ns = children_cpu_ns() - self.children_cpu_ns;
         let own_ns = now_ns(Clock::ProcessCpu) - self.process_cpu_ns + children_ns + self.watched_cpu_ns;
@@ -351,7 +350,7 @@ impl Account {
 
 /// CPU time of this process's children that were waited for.
 fn children_cpu_ns() -> i64 {
-    usage::children_usage().map_or(0, |used| used.user_ns + used.system_ns)
+    clock::children_usage().map_or(0, |used| used.user_ns + used.system_ns)
 }
 
 /// Readings per batch. With this many, the two outer readings do not matter (a reading takes 20 to 1000 ns).

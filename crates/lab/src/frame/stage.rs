@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::own_signal::Interruptible;
 use punctual_linux::sched;
+use punctual_linux::signal::Interruptible;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::places::{Aside, Place};
@@ -103,7 +103,7 @@ pub(crate) fn perform<R: Send + 'static>(
                 // The thread inherits its supervisor's CPUs. It sets only those that it may use.
                 let _ = linux::sched::set_affinity(0, &cpus);
             }
-            let _kept_away = linux::signal::block_all_signals_but(&[linux::own_signal::for_interrupting()]);
+            let _kept_away = linux::signal::block_all_signals_but(&[linux::signal::for_interrupting()]);
             let interruptible = Interruptible::this_thread().ok();
             interrupted.interrupts(interruptible.as_ref().map(Interruptible::interrupter));
             let to_caller = events.clone();

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use punctual_linux::usage::thread_run_delay_ns;
+use punctual_linux::clock::thread_run_delay_ns;
 use punctual_linux::{child, sched};
 use punctual_record::{CauseSource, Causes, Notice, Program, Recorder, Usage};
 use punctual_trace::{Batch, Error, Level, Room, Target, Watch};

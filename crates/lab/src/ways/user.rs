@@ -8,7 +8,7 @@ use punctual::counter::Counter;
 use punctual::{Moment, Sleeper, SleeperOptions, Strategy};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::user_wait::{Instruction, UserWait, Watched};
+use punctual_linux::counter::{Instruction, UserWait, Watched};
 
 /// Waits that train a sleeper before the first recorded one: a block of the learner, and some more.
 const LEARNING: u32 = 40;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::user_wait::keep;
+use punctual_linux::counter::keep;
 use punctual_record::Recorder;
 
 use crate::crowd::{Line, progress};

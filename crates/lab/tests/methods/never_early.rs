@@ -6,7 +6,7 @@ use std::time::Duration;
 use punctual_lab::wait::methods;
 use punctual_lab::ways::wait::{Kind, Method, Unit};
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::own_signal::Interruptible;
+use punctual_linux::signal::Interruptible;
 use punctual_linux::stop;
 use punctual_testing::alone;
 

@@ -17,10 +17,9 @@ use entry::Raw;
 
 use crate::{Error, Result};
 
-pub mod bucket;
 mod entry;
 
-pub use entry::{Ended, Entry, How, LOOKS, Site, call_name, calls};
+pub use entry::{Ended, Entry, How, LOOKS, Site, bucket, call_name, calls};
 
 /// Pairs of call and call site that a file can hold.
 pub const ENTRIES: usize = 512;
@@ -56,7 +55,6 @@ pub struct Table {
 pub fn format(file: &File) -> std::io::Result<()> {
     use rustix::fs::FallocateFlags;
     use rustix::process::{Resource, getrlimit};
-    use std::os::unix::fs::FileExt as _;
     if getrlimit(Resource::Fsize).current.is_some_and(|limit| limit < BYTES as u64) {
         return Err(std::io::Error::from_raw_os_error(libc::EFBIG));
     }

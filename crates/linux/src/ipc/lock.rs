@@ -11,7 +11,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::forks::no_fork_meanwhile;
+use crate::inherited::no_fork_meanwhile;
 use crate::{Error, Result, check};
 
 /// A locked byte. A copy in a forked child holds nothing and releases nothing.

@@ -15,7 +15,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use punctual_linux::apart::Apart;
+use punctual_linux::inherited::Apart;
 
 use super::Error;
 use super::Form;

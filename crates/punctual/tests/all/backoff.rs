@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use punctual::backoff::{Backoff, EventCount, Limits, Profile, Step};
 use punctual_linux::child::{Child, Ended};
-use punctual_linux::shared::{CacheLine, Shared};
+use punctual_linux::memory::{CacheLine, Shared};
 use punctual_testing::{GIVE_UP, eventually};
 
 /// Two counters that follow each other, each with its event count: a game of ping-pong.

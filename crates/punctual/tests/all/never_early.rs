@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::common::{on_thread, privileged};
 use punctual::{Applied, Clock, Moment, Policy, Rate, Sleeper, SleeperOptions, Strategy, SystemClock, Ticker};
-use punctual_linux::own_signal::Interruptible;
 use punctual_linux::sched::{set_timer_slack_ns, timer_slack_ns};
+use punctual_linux::signal::Interruptible;
 use punctual_testing::until;
 
 const STRATEGIES: [Strategy; 3] = [Strategy::Native, Strategy::Compensated, Strategy::Hybrid];

@@ -148,7 +148,7 @@ impl<'a> Found<'a> {
             quotas: self.groups.quotas(of_pid),
             dropped: self.dropped,
             cost: self.price_ns.map(|each_ns| WatchCost { events: self.events, each_ns }),
-            tick_ns: punctual_linux::usage::tick_ns().ok().map(i64::unsigned_abs),
+            tick_ns: punctual_linux::clock::tick_ns().ok().map(i64::unsigned_abs),
             watcher: Some(std::process::id()),
             ..Budget::default()
         }

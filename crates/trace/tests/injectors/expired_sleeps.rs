@@ -3,8 +3,8 @@
 use std::sync::mpsc::{TryRecvError, channel};
 use std::time::Duration;
 
+use punctual_linux::clock::thread_usage;
 use punctual_linux::sched::current_thread_id;
-use punctual_linux::usage::thread_usage;
 use punctual_record::CallCauses;
 use punctual_testing::{Disturbed, alone_on_this_machine, undisturbed};
 use punctual_trace::{Level, Room, Target, Watch};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use punctual_linux::child::Child;
 use punctual_linux::futex::{self, Scope};
-use punctual_linux::shared::Shared;
+use punctual_linux::memory::Shared;
 use punctual_record::{ChainLink, LateWake};
 use punctual_testing::{Disturbed, alone_on_this_machine, undisturbed};
 use rustix::io::dup;

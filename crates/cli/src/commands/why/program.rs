@@ -12,7 +12,7 @@ use punctual_lab::advise::{Advisor, Reach, Tried};
 use punctual_lab::program::{Account, Depth, Watcher};
 use punctual_lab::{Silent, Stop};
 use punctual_linux::supervise::{Ended, GateKeeper, Settings, Supervised, gate};
-use punctual_linux::{signal, usage};
+use punctual_linux::{clock, signal};
 use punctual_record::{Causes, Program};
 use punctual_trace::{Batch, Target};
 
@@ -137,5 +137,5 @@ fn watch_for(watcher: &mut Watcher, time: Duration, goes_on: &dyn Fn() -> bool, 
 
 /// CPU time of the children that were waited for.
 fn children_cpu_ns() -> u64 {
-    usage::children_usage().map_or(0, |used| (used.user_ns + used.system_ns).unsigned_abs())
+    clock::children_usage().map_or(0, |used| (used.user_ns + used.system_ns).unsigned_abs())
 }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use punctual::conditions::{Applied, Conditions, Lost, Refused};
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::own_signal::{self, Interrupter, Interruptible};
-use punctual_linux::{memory, sched, signal};
+use punctual_linux::signal::{self, Interrupter, Interruptible};
+use punctual_linux::{memory, sched};
 use punctual_record::Usage;
 
 use super::bell::Bell;
@@ -229,7 +229,7 @@ fn cycle(
     (clock, waiting, limits): (Clock, Waiting, Limits),
     (gauge, bell, starter, ready): (&Gauge, &Bell, &Starter, Sender<Ready>),
 ) -> Left {
-    let _signals = signal::block_all_signals_but(&[own_signal::for_interrupting()]);
+    let _signals = signal::block_all_signals_but(&[signal::for_interrupting()]);
     let interruptible = Interruptible::this_thread().ok();
     let Applied { guard, refused } = member.conditions.clone().allow_irreversible().apply();
     memory::prefault_stack();

@@ -15,8 +15,8 @@ use punctual_linux as linux;
 use punctual_linux::child::{Child, Ended};
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::futex::{self, Scope};
-use punctual_linux::own_signal::Interrupter;
-use punctual_linux::shared::{CacheLine, Shared as Memory};
+use punctual_linux::memory::{CacheLine, Shared as Memory};
+use punctual_linux::signal::Interrupter;
 use punctual_record::Usage;
 
 use super::mechanism::Halt;

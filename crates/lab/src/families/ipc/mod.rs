@@ -29,7 +29,7 @@ use punctual::backoff::{Limits, Profile};
 use punctual::conditions::{Condition, Conditions, Refused, Scope};
 use punctual::{Policy, RtThrottle};
 use punctual_linux as linux;
-use punctual_linux::own_signal::Interruptible;
+use punctual_linux::signal::Interruptible;
 use punctual_record::experiment::ipc::{self, Block};
 use punctual_record::{About, Ask, Experiment, Notice, Quantity, Recorder, Typed, Usage};
 

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
 use punctual_linux as linux;
-use punctual_linux::ipc::{fd, signals};
+use punctual_linux::ipc::{self, signals};
 use punctual_linux::ring::MessageRing;
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -111,7 +111,7 @@ impl Outlet for Event {
         // The number's highest bit is set. A second number exceeds the counter, so its write blocks.
         debug_assert!(number("write", message).is_ok_and(|n| n >> 63 == 1));
         loop {
-            match self.halt.persist(|| fd::write(self.file.as_fd(), message)) {
+            match self.halt.persist(|| ipc::write(self.file.as_fd(), message)) {
                 Err(e) if e.errno() == linux::EAGAIN => {
                     // Opened for polling: then the sender has to poll as well.
                     if self.halt.is_set() {
@@ -128,10 +128,10 @@ impl Outlet for Event {
 impl Inlet for Event {
     fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
         loop {
-            match self.halt.persist(|| fd::read(self.file.as_fd(), into)) {
+            match self.halt.persist(|| ipc::read(self.file.as_fd(), into)) {
                 Ok(n) => return whole("read", n, into.len()),
                 Err(e) if e.errno() == linux::EAGAIN => {
-                    self.halt.persist(|| fd::wait_readable(self.file.as_fd(), -1))?;
+                    self.halt.persist(|| ipc::wait_readable(self.file.as_fd(), -1))?;
                 }
                 Err(e) => return Err(e),
             }
@@ -139,7 +139,7 @@ impl Inlet for Event {
     }
 
     fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
-        match fd::read(self.file.as_fd(), into) {
+        match ipc::read(self.file.as_fd(), into) {
             Ok(n) => whole("read", n, into.len()).map(|()| true),
             Err(e) if e.errno() == linux::EAGAIN || e.errno() == linux::EINTR => Ok(false),
             Err(e) => Err(e),
@@ -212,7 +212,7 @@ impl Inlet for SignalInlet {
                 Ok(value) => return put("sigwaitinfo", value, into),
                 Err(e) if e.errno() == linux::EAGAIN => {
                     if let Some(descriptor) = &self.descriptor {
-                        self.halt.persist(|| fd::wait_readable(descriptor.as_fd(), -1))?;
+                        self.halt.persist(|| ipc::wait_readable(descriptor.as_fd(), -1))?;
                     }
                 }
                 Err(e) => return Err(e),

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use punctual_linux as linux;
 use punctual_linux::futex::{self, Scope};
 use punctual_linux::ipc::semaphore::{Monitor, Semaphore};
-use punctual_linux::ipc::{fd, sysv};
-use punctual_linux::shared::{CacheLine, Shared};
+use punctual_linux::ipc::{self, sysv};
+use punctual_linux::memory::{CacheLine, Shared};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::mechanism::{Asked, Halt, Unavailable, no_file, refused};
@@ -306,16 +306,16 @@ impl Event {
 
 impl Count for Event {
     fn up(&mut self) -> linux::Result<()> {
-        self.halt.persist(|| fd::write(self.file.as_fd(), &1u64.to_ne_bytes())).map(drop)
+        self.halt.persist(|| ipc::write(self.file.as_fd(), &1u64.to_ne_bytes())).map(drop)
     }
 
     fn down(&mut self) -> linux::Result<()> {
-        self.halt.persist(|| fd::read(self.file.as_fd(), &mut [0; 8])).map(drop)
+        self.halt.persist(|| ipc::read(self.file.as_fd(), &mut [0; 8])).map(drop)
     }
 
     fn try_down(&mut self) -> linux::Result<bool> {
         // Only this side reads: the value that poll(2) reported is still there.
-        let any = match fd::wait_readable(self.file.as_fd(), 0) {
+        let any = match ipc::wait_readable(self.file.as_fd(), 0) {
             Err(e) if e.errno() == linux::EINTR => false,
             any => any?,
         };

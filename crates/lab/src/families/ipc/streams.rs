@@ -6,7 +6,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
 use punctual_linux as linux;
-use punctual_linux::ipc::fd::{self, Buffers};
+use punctual_linux::ipc::{self, Buffers};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -115,7 +115,7 @@ impl Outlet for Writer {
     fn send(&mut self, message: &[u8]) -> linux::Result<()> {
         let mut sent = 0;
         while sent < message.len() {
-            sent += self.halt.persist(|| fd::write(self.file.as_fd(), &message[sent..]))?;
+            sent += self.halt.persist(|| ipc::write(self.file.as_fd(), &message[sent..]))?;
         }
         Ok(())
     }
@@ -131,12 +131,12 @@ impl Reader {
     /// Reads the rest of a message after its first `got` bytes.
     fn rest(&mut self, into: &mut [u8], mut got: usize) -> linux::Result<()> {
         while got < into.len() {
-            match self.halt.persist(|| fd::read(self.file.as_fd(), &mut into[got..])) {
+            match self.halt.persist(|| ipc::read(self.file.as_fd(), &mut into[got..])) {
                 Ok(0) => return Err(linux::Error::from_errno("read", linux::EPIPE).on("the other end is closed")),
                 Ok(n) => got += n,
                 // Opened for polling, but this call has to block.
                 Err(e) if e.errno() == linux::EAGAIN => {
-                    self.halt.persist(|| fd::wait_readable(self.file.as_fd(), -1))?;
+                    self.halt.persist(|| ipc::wait_readable(self.file.as_fd(), -1))?;
                 }
                 Err(e) => return Err(e),
             }
@@ -151,7 +151,7 @@ impl Inlet for Reader {
     }
 
     fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
-        match fd::read(self.file.as_fd(), into) {
+        match ipc::read(self.file.as_fd(), into) {
             Ok(n) if n == into.len() => Ok(true),
             Ok(0) => Err(linux::Error::from_errno("read", linux::EPIPE).on("the other end is closed")),
             Ok(n) => self.rest(into, n).map(|()| true),
@@ -301,7 +301,7 @@ impl Outlet for Socket {
     fn send(&mut self, message: &[u8]) -> linux::Result<()> {
         let mut sent = 0;
         loop {
-            match self.halt.persist(|| fd::send(self.socket.as_fd(), &message[sent..])) {
+            match self.halt.persist(|| ipc::send(self.socket.as_fd(), &message[sent..])) {
                 Ok(n) => sent += n,
                 // Some kernels fail a datagram to a full queue of a socket by path: the receiver lags.
                 Err(e) if e.errno() == linux::ENOBUFS => std::thread::yield_now(),
@@ -317,7 +317,7 @@ impl Outlet for Socket {
 impl Socket {
     fn rest(&mut self, into: &mut [u8], mut got: usize) -> linux::Result<()> {
         while got < into.len() {
-            match self.halt.persist(|| fd::receive(self.socket.as_fd(), &mut into[got..], true))? {
+            match self.halt.persist(|| ipc::receive(self.socket.as_fd(), &mut into[got..], true))? {
                 0 => return Err(linux::Error::from_errno("recv", linux::EPIPE).on("the other end is closed")),
                 n if self.stream => got += n,
                 n => return whole("recv", n, into.len()),
@@ -333,7 +333,7 @@ impl Inlet for Socket {
     }
 
     fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
-        match fd::receive(self.socket.as_fd(), into, false) {
+        match ipc::receive(self.socket.as_fd(), into, false) {
             Ok(n) if n == into.len() => Ok(true),
             Ok(n) if n > 0 && self.stream => self.rest(into, n).map(|()| true),
             Ok(n) => whole("recv", n, into.len()).map(|()| true),

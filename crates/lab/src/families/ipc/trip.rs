@@ -7,7 +7,7 @@ use punctual::conditions::{Applied, Conditions, Lost};
 use punctual_linux as linux;
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::own_signal::Interrupter;
+use punctual_linux::signal::Interrupter;
 use punctual_record::remedy::of_refused;
 use punctual_record::{Hint, Recorder, Usage};
 

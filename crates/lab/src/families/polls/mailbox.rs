@@ -9,7 +9,7 @@ use std::time::Duration;
 use punctual::backoff::{Backoff, EventCount, Limits};
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::futex::{self, Scope};
-use punctual_linux::shared::{CacheLine, Shared};
+use punctual_linux::memory::{CacheLine, Shared};
 use punctual_record::statistics::Random;
 
 /// Number and time of the newest message; number and round trip of the newest reply that the sender received.

@@ -11,16 +11,12 @@ use std::time::Duration;
 use punctual::Strategy;
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::counter::Instruction;
 use punctual_linux::ipc::queue::EmptyQueue;
 use punctual_linux::observe::{ObserveError, SystemCall, system_calls_after};
-use punctual_linux::poll::{self, Epoll};
 use punctual_linux::ring::RingTimeout;
-use punctual_linux::sleep;
-use punctual_linux::sleep::Ended;
-use punctual_linux::sleep::sched_yield;
-use punctual_linux::sync::{Condition, Futex, Semaphore, SilentSocket};
+use punctual_linux::sleep::{self, Condition, Ended, Epoll, Futex, Semaphore, SilentSocket, sched_yield};
 use punctual_linux::timer::{HandledTimer, IntervalTimer, PolledTimerfd, SignalTimeout, Timerfd, WaitedTimer};
-use punctual_linux::user_wait::Instruction;
 
 use crate::frame::Unavailable;
 use crate::frame::progress::go_on;
@@ -347,7 +343,7 @@ static KERNEL_METHODS: &[Method] = &[
         call: "select(0, NULL, NULL, NULL, &timeval)",
         system_calls: &["select", "_newselect", "pselect6", "pselect6_time64"],
         unit: Unit::Microsecond,
-        open: || relative(|ns| poll::select(units_up(ns, 1_000))),
+        open: || relative(|ns| sleep::select(units_up(ns, 1_000))),
         ..POLL
     },
     Method {
@@ -355,7 +351,7 @@ static KERNEL_METHODS: &[Method] = &[
         about: "the timeout of pselect, in nanoseconds",
         call: "pselect(0, NULL, NULL, NULL, &timespec, NULL)",
         system_calls: &["pselect6", "pselect6_time64"],
-        open: || relative(poll::pselect),
+        open: || relative(sleep::pselect),
         ..POLL
     },
     Method {
@@ -364,7 +360,7 @@ static KERNEL_METHODS: &[Method] = &[
         call: "poll(NULL, 0, milliseconds)",
         system_calls: &["poll", "ppoll", "ppoll_time64"],
         unit: Unit::Millisecond,
-        open: || relative_up_to(MILLISECONDS_LONGEST_NS, |ns| poll::poll(milliseconds(ns))),
+        open: || relative_up_to(MILLISECONDS_LONGEST_NS, |ns| sleep::poll(milliseconds(ns))),
         ..POLL
     },
     Method {
@@ -372,7 +368,7 @@ static KERNEL_METHODS: &[Method] = &[
         about: "the timeout of ppoll, in nanoseconds",
         call: "ppoll(NULL, 0, &timespec, NULL)",
         system_calls: &["ppoll", "ppoll_time64"],
-        open: || relative(poll::ppoll),
+        open: || relative(sleep::ppoll),
         ..POLL
     },
     Method {

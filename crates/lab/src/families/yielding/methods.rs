@@ -4,11 +4,11 @@ use std::hint::black_box;
 use std::sync::atomic::AtomicU32;
 
 use punctual_linux::clock::Clock;
+use punctual_linux::counter::nop;
 use punctual_linux::futex::{self, Scope};
 use punctual_linux::observe::{ObserveError, SystemCall, system_calls_after};
-use punctual_linux::poll::{self, Epoll};
-use punctual_linux::user_wait::nop;
-use punctual_linux::{Error, Result as LinuxResult, sleep};
+use punctual_linux::sleep::{self, Epoll};
+use punctual_linux::{Error, Result as LinuxResult};
 
 use crate::frame::Unavailable;
 use crate::ways::yielding::{Call, Method, Yielder};
@@ -100,21 +100,21 @@ pub static ALL: &[Method] = &[
         about: "select on nothing with a timeout of 0: what usleep(0) once was",
         call: "select(0, NULL, NULL, NULL, {0, 0})",
         system_calls: &["select", "_newselect", "pselect6"],
-        open: || call("select(0)", || poll::select(0)),
+        open: || call("select(0)", || sleep::select(0)),
     },
     Method {
         name: "poll0",
         about: "poll on nothing with a timeout of 0",
         call: "poll(NULL, 0, 0)",
         system_calls: &["poll", "ppoll"],
-        open: || call("poll(0)", || poll::poll(0)),
+        open: || call("poll(0)", || sleep::poll(0)),
     },
     Method {
         name: "ppoll0",
         about: "ppoll on nothing with a timeout of 0",
         call: "ppoll(NULL, 0, {0, 0}, NULL)",
         system_calls: &["ppoll"],
-        open: || call("ppoll(0)", || poll::ppoll(0)),
+        open: || call("ppoll(0)", || sleep::ppoll(0)),
     },
     Method {
         name: "epoll_wait0",

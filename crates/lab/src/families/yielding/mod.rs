@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use plan::{Cell, CompetitorSpec};
 use punctual::Policy;
-use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::usage::{CpuClocks, thread_cpu_clocks, tick_ns};
+use punctual_linux::clock::{Clock, CpuClocks, now_ns, thread_cpu_clocks, tick_ns};
 use punctual_record::experiment::yielding;
 use punctual_record::statistics::median;
 use punctual_record::{Experiment, Quantity, Recorder, SeriesTally, Typed, Usage};
@@ -461,7 +460,7 @@ fn timed(
 mod tests {
     use std::time::Duration;
 
-    use punctual_linux::usage::thread_usage;
+    use punctual_linux::clock::thread_usage;
     use punctual_record::experiment::yielding::{CompetitorKind, Rank};
 
     use super::*;
@@ -520,7 +519,7 @@ mod tests {
     #[test]
     fn the_cpu_time_of_short_loops_adds_up() {
         let mut yielder = (methods::find("poll0").unwrap().open)().unwrap();
-        let spent = |usage: punctual_linux::usage::Usage| usage.user_ns + usage.system_ns;
+        let spent = |usage: punctual_linux::clock::Usage| usage.user_ns + usage.system_ns;
         let mut ratios: Vec<f64> = (0..100)
             .map(|_| {
                 let mut sums = Sums::default();

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use punctual_linux::futex::{self, Ended, Scope};
 use punctual_linux::ipc::Region;
-use punctual_linux::shared::full_fence;
+use punctual_linux::memory::full_fence;
 
 /// Memory shared by two processes. Offsets are within it and multiples of the access size.
 pub(super) trait Memory {

@@ -4,11 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::clock::{Clock, now_ns, thread_usage};
 use punctual_linux::sched;
 use punctual_linux::sleep::clock_nanosleep_until;
 use punctual_linux::syscall_name::number_of;
-use punctual_linux::usage::thread_usage;
 use punctual_testing::{Disturbed, Lack, undisturbed};
 
 use super::*;

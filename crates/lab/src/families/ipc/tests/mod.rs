@@ -11,7 +11,7 @@ use std::time::Duration;
 use punctual::backoff::Limits;
 use punctual::conditions::Conditions;
 use punctual_linux as linux;
-use punctual_linux::own_signal::Interruptible;
+use punctual_linux::signal::Interruptible;
 use punctual_record::Recorder;
 use punctual_testing::{Disturbed, skip, undisturbed};
 
