@@ -9,11 +9,8 @@
 //! events a second for `_per_second`.
 
 #[macro_use]
-mod macros;
-#[macro_use]
 mod metrics;
 
-pub mod cyclic;
 mod messages;
 mod speed;
 mod waits;
@@ -24,11 +21,11 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use macros::words;
 pub use messages::{ipc, pace, sweep};
 pub use metrics::Typed;
+pub(crate) use metrics::words;
 pub use speed::{boost, ramp, switch};
-pub use waits::{calibrate, calls, polls, wait, yielding};
+pub use waits::{calibrate, calls, cyclic, polls, wait, yielding};
 
 experiments! {
     /// Ways of waiting, one by one.

@@ -1,8 +1,10 @@
-//! A budget of time: where the wall time of watched threads went, without remainder.
+//! A budget of time: where the wall time of watched threads went, without remainder; what they lost of it, as it is said; and the kernel's own
+//! counters beside it.
 
 use serde::{Deserialize, Serialize};
 
-use super::counters::{BudgetCheck, MemoryLimit, Pressure, Quota, Steal};
+use super::summary::is_zero;
+use crate::experiment::words;
 
 /// The wall time of the watched threads, cut into parts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -96,10 +98,10 @@ pub struct TimePart {
     /// How long, in all, ns.
     pub ns: u64,
     /// Stretches; 0, and absent, where their number is not known.
-    #[serde(default, skip_serializing_if = "is_unknown")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub times: u64,
     /// The longest of them, ns; 0, and absent, where it is not known.
-    #[serde(default, skip_serializing_if = "is_unknown")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub longest_ns: u64,
     /// The system call in which it was; absent between calls, and where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,12 +136,6 @@ impl TimePart {
         }
         parts.iter().fold(0, |sum, part| sum.saturating_add(part.times))
     }
-}
-
-/// Figures of stretches are never 0 where they were counted.
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-const fn is_unknown(figure: &u64) -> bool {
-    *figure == 0
 }
 
 /// What a thread did with its time.
@@ -291,34 +287,17 @@ pub struct Stop {
     pub by_kernel: bool,
 }
 
-/// The signals that stop a process unless it handles them (signal(7)).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum StopSignal {
-    /// SIGSTOP, which no process can handle.
-    #[serde(rename = "SIGSTOP")]
-    Stop,
-    /// SIGTSTP, that of Ctrl-Z.
-    #[serde(rename = "SIGTSTP")]
-    Tstp,
-    /// SIGTTIN: a job in the background read from its terminal.
-    #[serde(rename = "SIGTTIN")]
-    Ttin,
-    /// SIGTTOU: a job in the background wrote to its terminal, or set it.
-    #[serde(rename = "SIGTTOU")]
-    Ttou,
-}
-
-impl StopSignal {
-    /// Its name in signal(7).
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stop => "SIGSTOP",
-            Self::Tstp => "SIGTSTP",
-            Self::Ttin => "SIGTTIN",
-            Self::Ttou => "SIGTTOU",
-        }
+words! {
+    /// The signals that stop a process unless it handles them (signal(7)).
+    pub enum StopSignal {
+        /// SIGSTOP, which no process can handle.
+        Stop = "SIGSTOP",
+        /// SIGTSTP, that of Ctrl-Z.
+        Tstp = "SIGTSTP",
+        /// SIGTTIN: a job in the background read from its terminal.
+        Ttin = "SIGTTIN",
+        /// SIGTTOU: a job in the background wrote to its terminal, or set it.
+        Ttou = "SIGTTOU",
     }
 }
 
@@ -358,6 +337,251 @@ pub struct WatchCost {
     pub each_ns: f64,
 }
 
+/// A loss: time that a thread did not choose to spend, or the finding that it lost none. The kinds and what `ns` counts are those of
+/// `culprits/losses.toml`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Loss {
+    /// What took the time.
+    pub kind: LossKind,
+    /// How much of the subject's wall time, ns.
+    pub ns: u64,
+    /// How often.
+    pub times: u64,
+    /// The thread that lost it.
+    pub subject: String,
+    /// Its number; 0: not known.
+    #[serde(default)]
+    pub tid: u32,
+    /// Where, and who.
+    pub place: LossPlace,
+}
+
+/// Where a loss arose, and by whom. What is not known is absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct LossPlace {
+    /// Path of a control group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
+    /// Its limit: `25 % of a CPU`, `64 MiB`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
+    /// How often the memory limit was hit, by the kernel's count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hits: Option<u64>,
+    /// Path of a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Name of a device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// Address of a lock, in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock: Option<String>,
+    /// Address of a condition variable, semaphore or channel, in hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// The thread that held the lock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
+    /// The process or thread at the other end, or that sent most of an input. Of a wait for a signal: the process for which the thread that
+    /// signals waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<String>,
+    /// The thread or process that took the time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub culprit: Option<String>,
+    /// The system call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// The signal that stopped it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
+    /// Of how many threads of one name it is the time in all, where that is not one. Of a lock: how many threads take it in turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u64>,
+    /// The lock is one of `file`, and no word of memory.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub file_lock: bool,
+}
+
+/// The kinds of `culprits/losses.toml`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "culprits/losses.toml says what each counts")]
+pub enum LossKind {
+    Quota,
+    ThreadsOverQuota,
+    RtLimit,
+    DeadlineBudget,
+    Stopped,
+    Frozen,
+    HogThread,
+    HogProcess,
+    HogFifo,
+    Interrupts,
+    Host,
+    Nice,
+    IdlePolicy,
+    TimerSlack,
+    CoarseTimeout,
+    Disk,
+    Lock,
+    Condition,
+    Pipe,
+    MessageQueue,
+    Socket,
+    StarvedServer,
+    DelayedAck,
+    Chain,
+    FaultFile,
+    FaultSwap,
+    FaultCopy,
+    FaultNew,
+    Reclaim,
+    MmapLock,
+    Child,
+    Spawn,
+    Tracer,
+    Supervisor,
+    OwnWork,
+    Polling,
+    Barrier,
+    EventLoop,
+    Allocator,
+    Collector,
+    InterpreterLock,
+    OnTime,
+    Computes,
+    Input,
+    Unknown,
+}
+
+/// The CPU quota of a control group while it was watched (`cpu.stat`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Quota {
+    /// Its path below the mount.
+    pub cgroup: String,
+    /// The quota, ns a period.
+    pub quota_ns: u64,
+    /// The period, ns.
+    pub period_ns: u64,
+    /// Threads of the group that were watched.
+    pub threads: u64,
+    /// Periods in which the group was throttled.
+    pub throttled: u64,
+    /// For how long its runqueues were throttled, summed over CPUs, ns.
+    pub throttled_ns: u64,
+}
+
+/// A sum beside the kernel's own counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BudgetCheck {
+    /// Which counter.
+    pub counter: Counter,
+    /// What the budget has, ns.
+    pub summed_ns: u64,
+    /// What the kernel counted, ns.
+    pub counted_ns: u64,
+    /// Of the time ready in the budget, that in which the CPU was idle: it was not awake yet. The kernel counts from the time at which a CPU
+    /// takes the thread into its queue, so it lacks some of this. 0, and absent, for other counters.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub idle_ns: u64,
+}
+
+/// A counter of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Counter {
+    /// Time on a CPU (`/proc/TID/schedstat`, first field).
+    Running,
+    /// Time ready (`/proc/TID/schedstat`, second field); it holds throttled time too.
+    Ready,
+    /// Throttled time of control groups (`cpu.stat`).
+    Throttled,
+}
+
+/// The memory limit of a control group while it was watched.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MemoryLimit {
+    /// Its path below the mount.
+    pub cgroup: String,
+    /// The limit: the lower one of `memory.max` and `memory.high`; of version 1 `memory.limit_in_bytes`.
+    pub limit_bytes: u64,
+    /// How often the group was at its limit: `max` or `high` of `memory.events`; of version 1 `memory.failcnt`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hits: Option<u64>,
+    /// Processes that the kernel killed because of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oom_kills: Option<u64>,
+    /// Pages of files and of swap that were dropped and read again (`workingset_refault_*` of `memory.stat`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_again: Option<u64>,
+}
+
+impl MemoryLimit {
+    /// The limit for people: `64 MiB`, `1.5 GiB`.
+    #[must_use]
+    pub fn limit(&self) -> String {
+        let (shift, unit) = match self.limit_bytes {
+            bytes if bytes < 1 << 20 => (10, "KiB"),
+            bytes if bytes < 1 << 30 => (20, "MiB"),
+            _ => (30, "GiB"),
+        };
+        let number = self.limit_bytes as f64 / (1_u64 << shift) as f64;
+        format!("{} {unit}", (number * 10.0).round() / 10.0)
+    }
+}
+
+/// For how long tasks waited for a resource (Documentation/accounting/psi.rst).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Pressure {
+    /// Of this control group; absent for the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
+    /// What they waited for.
+    pub of: Resource,
+    /// For how long at least one of the tasks waited, ns.
+    pub some_ns: u64,
+    /// For how long all that were not idle waited, ns; absent where the kernel does not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_ns: Option<u64>,
+}
+
+/// A resource of which tasks may be short.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Resource {
+    /// CPU time.
+    #[default]
+    Cpu,
+    /// Memory.
+    Memory,
+    /// Disks.
+    Io,
+}
+
+/// The time that the host gave to others (`/proc/stat`), of the CPUs that the threads may use. Of which thread it took the time is not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Steal {
+    /// How many CPUs.
+    pub cpus: u32,
+    /// What the host took, summed over them, ns. It counts in ticks of 10 ms.
+    pub ns: u64,
+    /// Of this time of the CPUs, ns.
+    pub of_ns: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -372,5 +596,12 @@ mod tests {
         assert_eq!((number(Spent::FaultCopy, 1_000_000), number(Spent::FaultFile, 400_000_000)), (0, 3));
         assert_eq!(number(Spent::Running, 1_000_000), 3, "one stretch on a CPU may have calls");
         assert_eq!(TimePart::stretches(&[]), 0);
+    }
+
+    #[test]
+    fn a_memory_limit_is_short_and_no_unit_is_rounded_away() {
+        let limit = |limit_bytes| MemoryLimit { limit_bytes, ..MemoryLimit::default() }.limit();
+        let said = [4096, 64 << 20, 1_610_612_736, 1 << 40].map(limit);
+        assert_eq!(said, ["4 KiB", "64 MiB", "1.5 GiB", "1024 GiB"]);
     }
 }

@@ -5,9 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Spread;
-use crate::model::budget::Budget;
-use crate::model::losses::Loss;
+use crate::model::budget::{Budget, Loss};
 use crate::model::series::{Code, Price};
+use crate::model::summary::is_zero;
 
 /// What was found out about the wake-ups of a run, or of a program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -322,11 +322,6 @@ pub struct Waker {
     /// How often it waited for a CPU at a lower priority than that thread, and none was lent.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub inverted: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// A single late wake-up.

@@ -5,75 +5,39 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A setting of the measurement that a hint asks for. The command has a flag for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ask {
-    /// A longer time.
-    MoreTime,
-    /// A number of samples instead of a time.
-    Samples,
-    /// More rounds.
-    MoreRounds,
-    /// Datagrams over the network.
-    Address,
-    /// Smaller messages, or fewer at once.
-    SmallerSizeOrDepth,
-    /// Smaller messages.
-    SmallerSize,
-    /// Fewer messages at once.
-    SmallerDepth,
-    /// A receiver that polls.
-    Polling,
-    /// A sender on another CPU.
-    SenderCpu,
-    /// Another CPU.
-    AnotherCpu,
-    /// A CPU that nothing else uses.
-    QuietCpu,
-    /// The CPUs between which messages pass.
-    Cpus,
-    /// The CPUs on which it measures.
-    MeasuredCpus,
-    /// Fewer CPUs.
-    FewerCpus,
-}
+use crate::experiment::words;
 
-impl Ask {
-    /// All of them.
-    pub const ALL: [Self; 14] = [
-        Self::MoreTime,
-        Self::Samples,
-        Self::MoreRounds,
-        Self::Address,
-        Self::SmallerSizeOrDepth,
-        Self::SmallerSize,
-        Self::SmallerDepth,
-        Self::Polling,
-        Self::SenderCpu,
-        Self::AnotherCpu,
-        Self::QuietCpu,
-        Self::Cpus,
-        Self::MeasuredCpus,
-        Self::FewerCpus,
-    ];
-
-    const fn words(self) -> &'static str {
-        match self {
-            Self::MoreTime => "give more time",
-            Self::Samples => "ask for a number of samples",
-            Self::MoreRounds => "more rounds",
-            Self::Address => "send datagrams to an address",
-            Self::SmallerSizeOrDepth => "a smaller size or depth",
-            Self::SmallerSize => "a smaller size",
-            Self::SmallerDepth => "a smaller depth",
-            Self::Polling => "receive by polling",
-            Self::SenderCpu => "give the sender another CPU",
-            Self::AnotherCpu => "choose another CPU",
-            Self::QuietCpu => "name a quiet CPU",
-            Self::Cpus => "name the CPUs",
-            Self::MeasuredCpus => "name the measured CPUs",
-            Self::FewerCpus => "measure on fewer CPUs",
-        }
+words! {
+    /// A setting of the measurement that a hint asks for, with the words of the hint. The command has a flag for it.
+    pub enum Ask {
+        /// A longer time.
+        MoreTime = "give more time",
+        /// A number of samples instead of a time.
+        Samples = "ask for a number of samples",
+        /// More rounds.
+        MoreRounds = "more rounds",
+        /// Datagrams over the network.
+        Address = "send datagrams to an address",
+        /// Smaller messages, or fewer at once.
+        SmallerSizeOrDepth = "a smaller size or depth",
+        /// Smaller messages.
+        SmallerSize = "a smaller size",
+        /// Fewer messages at once.
+        SmallerDepth = "a smaller depth",
+        /// A receiver that polls.
+        Polling = "receive by polling",
+        /// A sender on another CPU.
+        SenderCpu = "give the sender another CPU",
+        /// Another CPU.
+        AnotherCpu = "choose another CPU",
+        /// A CPU that nothing else uses.
+        QuietCpu = "name a quiet CPU",
+        /// The CPUs between which messages pass.
+        Cpus = "name the CPUs",
+        /// The CPUs on which it measures.
+        MeasuredCpus = "name the measured CPUs",
+        /// Fewer CPUs.
+        FewerCpus = "measure on fewer CPUs",
     }
 }
 
@@ -123,7 +87,7 @@ impl Hint {
 
 impl From<Ask> for Hint {
     fn from(ask: Ask) -> Self {
-        Self(vec![Piece { text: ask.words().to_owned(), ask: Some(ask) }])
+        Self(vec![Piece { text: ask.name().to_owned(), ask: Some(ask) }])
     }
 }
 

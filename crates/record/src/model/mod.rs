@@ -5,34 +5,29 @@
 
 mod budget;
 mod causes;
-mod counters;
-mod flat;
 mod hint;
 mod host;
-mod losses;
 mod notice;
 mod run;
 mod series;
 mod summary;
 
 pub use budget::{
-    Budget, BudgetSource, Spent, Stop, StopSignal, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
+    Budget, BudgetCheck, BudgetSource, Counter, Loss, LossKind, LossPlace, MemoryLimit, Pressure, Quota, Resource,
+    Spent, Steal, Stop, StopSignal, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
 };
 pub use causes::{
     Activity, CallCauses, Cause, CauseSource, CauseTime, Causes, ChainLink, CulpritPolicy, LatePart, LateWake, Program,
     Stretch, Trial, TrialBlock, TrialPair, TrialRefused, Unseen, Unsplit, WakePart, Waker, WatchEffect,
 };
-pub use counters::{BudgetCheck, Counter, MemoryLimit, Pressure, Quota, Resource, Steal};
-pub use flat::MOST_SERIES;
 pub use hint::{Ask, Hint};
 pub use host::{
     CPU, ConditionSet, Cpufreq, Cpuidle, DMA_LATENCY, FairServer, Host, NICE, POLICY, Refusal, RtLimits, Setting,
     TIMER_SLACK,
 };
-pub use losses::{Loss, LossKind, LossPlace};
 pub use notice::{Notice, PauseCause};
 pub use run::{
     BusyProcess, CallPath, Clock, Disturbance, NotMeasured, PathSource, PathStep, Run, SCHEMA, Source, Tool,
 };
 pub use series::{About, Code, Part, Price, Quantity, RoundFigures, Series, Steadiness};
-pub use summary::{Ci95, Interval, Key, Limit, Spread, Summary};
+pub use summary::{Ci95, Interval, Key, Limit, MOST_SERIES, Spread, Summary};

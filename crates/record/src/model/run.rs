@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::summary::is_zero;
 use super::{Causes, ConditionSet, Hint, Host, Limit, Notice, Series};
 use crate::experiment::Param;
 
@@ -35,7 +36,7 @@ pub struct Run {
     /// The clock that took the time.
     pub clock: Clock,
     /// The figures of at most 100 000 series.
-    #[serde(deserialize_with = "super::flat::bounded")]
+    #[serde(deserialize_with = "super::summary::bounded")]
     pub series: Vec<Series>,
     /// What was asked for and could not be measured, and why.
     pub not_measured: Vec<NotMeasured>,
@@ -209,10 +210,6 @@ pub struct CallPath {
     /// Steps beyond those kept.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cut_off: u64,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// What recorded a path.

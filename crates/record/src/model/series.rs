@@ -5,8 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::experiment::{Experiment, words};
-use crate::model::flat::{flat, tight};
-use crate::model::summary::Summary;
+use crate::model::summary::{Summary, flat, tight};
 use crate::statistics::{CONFIDENCE, binomial_upper_tail};
 
 /// Fewest rounds with an interval (6 samples or more) for a verdict.

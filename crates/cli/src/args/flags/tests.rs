@@ -134,7 +134,7 @@ fn notices_name_flags_that_their_command_has() {
 #[test]
 fn remedies_name_flags_that_their_command_has() {
     for (name, command) in commands() {
-        for ask in Ask::ALL {
+        for &ask in Ask::ALL {
             assert_taken(&name, &command, &Flags::taken_by(&name).in_hint(ask).to_string());
         }
     }
