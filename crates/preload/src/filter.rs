@@ -10,8 +10,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use crate::mapping::File;
-use crate::next;
+use crate::next::{self, File};
 
 /// Not asked yet, in this process.
 const UNKNOWN: u8 = 0;

@@ -82,9 +82,7 @@
 
 mod callers;
 mod filter;
-mod holding;
 mod hooks;
-mod mapping;
 mod memory;
 mod next;
 mod observe;
@@ -92,7 +90,6 @@ mod polling;
 mod rules;
 mod scheduling;
 mod settings;
-mod slack;
 mod zero;
 
 /// The version, which `punctual run` compares with its own before it loads the library.

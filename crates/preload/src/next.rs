@@ -186,6 +186,54 @@ pub(crate) fn spin_until(deadline_ns: i64) {
     }
 }
 
+/// An open file, by system calls: the C library's functions are cancellation points (pthreads(7)).
+pub(crate) struct File(pub(crate) libc::c_int);
+
+impl File {
+    pub(crate) fn open(path: &CStr) -> Option<Self> {
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
+        // SAFETY: the path ends with a zero byte.
+        let file =
+            unsafe { syscall(libc::SYS_openat, libc::AT_FDCWD.into(), path.as_ptr() as _, flags.into(), 0, 0, 0) };
+        (file >= 0).then_some(Self(file as _))
+    }
+
+    pub(crate) fn read(&self, into: &mut [u8]) -> Option<usize> {
+        loop {
+            // SAFETY: writes into the slice.
+            let read =
+                unsafe { syscall(libc::SYS_read, self.0.into(), into.as_mut_ptr() as _, into.len() as _, 0, 0, 0) };
+            if read >= 0 {
+                return Some(read as usize);
+            }
+            if errno() != libc::EINTR {
+                return None;
+            }
+        }
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: this value owns the descriptor.
+        unsafe { syscall(libc::SYS_close, self.0.into(), 0, 0, 0, 0, 0) };
+    }
+}
+
+/// The value of an environment variable. For the start of the program: no other thread exists yet that could change the environment.
+pub(crate) fn variable(name: &CStr) -> Option<&'static CStr> {
+    // SAFETY: the name ends with a zero byte, and getenv(3) returns null or a string that does.
+    unsafe { libc::getenv(name.as_ptr()).as_ref().map(|value| CStr::from_ptr(value)) }
+}
+
+/// Maps anonymous memory, zeroed, where the kernel has room. An allocator may hold its lock where this library may not wait for it.
+pub(crate) fn map(bytes: usize) -> Option<*mut c_void> {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping, where the kernel has room.
+    let begin = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    (begin != libc::MAP_FAILED).then_some(begin)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

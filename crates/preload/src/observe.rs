@@ -17,8 +17,7 @@ use punctual_linux::call_table::{Ended, Entry, LOOKS, Site, Table, calls};
 
 use crate::callers::{Caller, Once};
 use crate::filter::Foreign;
-use crate::next;
-use crate::next::now_ns;
+use crate::next::{self, now_ns};
 
 pub(crate) use punctual_linux::call_table::How;
 
@@ -32,13 +31,8 @@ static TABLE: AtomicPtr<Table> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Maps the file, if there is one. Runs once, when the program is loaded.
 pub(crate) fn attach() {
-    // SAFETY: the name ends with a zero byte; no other thread exists yet that could change the environment.
-    let value = unsafe { libc::getenv(c"PUNCTUAL_OBSERVE".as_ptr()) };
-    if value.is_null() {
-        return;
-    }
-    // SAFETY: getenv(3) returns a string that ends with a zero byte.
-    let path = std::ffi::OsStr::from_bytes(unsafe { CStr::from_ptr(value) }.to_bytes());
+    let Some(path) = next::variable(c"PUNCTUAL_OBSERVE") else { return };
+    let path = std::ffi::OsStr::from_bytes(path.to_bytes());
     let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NOCTTY).open(path);
     let Ok(table) = file.map_err(drop).and_then(|file| Table::map(&file).map_err(drop)) else { return };
     prepare();
@@ -275,7 +269,7 @@ pub(super) fn prepare() {
 fn own_name() -> Vec<u8> {
     let mut name = [0_u8; 16];
     // SAFETY: writes 16 bytes at most.
-    unsafe { crate::next::prctl(libc::PR_GET_NAME, name.as_mut_ptr() as libc::c_ulong, 0, 0, 0) };
+    unsafe { next::prctl(libc::PR_GET_NAME, name.as_mut_ptr() as libc::c_ulong, 0, 0, 0) };
     name.iter().copied().take_while(|byte| *byte != 0).collect()
 }
 

@@ -8,8 +8,7 @@
 use libc::{c_int, c_long, timespec};
 
 use crate::filter::Foreign;
-use crate::next;
-use crate::next::now_ns;
+use crate::next::{self, now_ns};
 
 /// The longest time that a signal waits for its handler.
 const SIGNALS_NS: i64 = 20_000;

@@ -1,18 +1,25 @@
 //! Policy, time slice, CPUs and timer slack of the calling thread, and what they were before.
 //!
 //! A refused setting leaves the thread as it was: `punctual run` says so before the program starts.
+//!
+//! The timer slack is 1 ns where sleeps are precise, but not for the shortest sleeps. With 1 ns, the timer of a short sleep is over before
+//! the thread gives up the CPU. A sleep of at most 1 µs is short. A loop that lets others run by `usleep(0)` would starve them. So a sleep of
+//! nearly no time has the slack that the thread had before.
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use punctual::{CpuSet, Policy};
 use punctual_linux::sched::{Attributes, RESET_ON_FORK, SIZE};
 
-use crate::next;
 use crate::rules::{LEAST_SLACK, Rules};
+use crate::{filter, next};
 
 /// Longest CPU time of a real-time thread without a blocking call, in µs. Then the kernel sends SIGXCPU (RLIMIT_RTTIME in getrlimit(2)):
 /// a loop that does not end must not take the machine along.
 const LONGEST_RT_US: libc::rlim_t = 2_000_000;
+
 /// The changed settings, each with its earlier value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Changed {
@@ -26,15 +33,26 @@ pub(crate) struct Changed {
 impl Changed {
     /// Nothing was changed.
     pub(crate) const NOTHING: Self = Self { attributes: None, cpus: None, timer_slack_ns: None, for_precision: false };
-
-    /// The slack of before, if it was lowered for precise sleeps only.
-    pub(crate) fn slack_for_precision_ns(&self) -> Option<u64> {
-        self.timer_slack_ns.filter(|_| self.for_precision)
-    }
 }
 
-/// Changes what these rules ask for, and puts back what none of them asks for any more.
-pub(crate) fn apply(rules: &Rules, set: u64, changed: &mut Changed) {
+thread_local! {
+    // No destructor and no lazy beginning: reading it neither allocates nor registers anything.
+    static CHANGED: Cell<Changed> = const { Cell::new(Changed::NOTHING) };
+}
+
+/// What was changed for this thread: its children inherit it.
+pub(crate) fn changed() -> Changed {
+    CHANGED.get()
+}
+
+/// A new thread has what its creator had.
+pub(crate) fn inherit(changed: Changed) {
+    CHANGED.set(changed);
+}
+
+/// Changes for this thread what these rules ask for, and puts back what none of them asks for any more.
+pub(crate) fn apply(rules: &Rules, set: u64) {
+    let mut changed = CHANGED.get();
     let says = || rules.scheduling_of(set);
     let slack = says().filter_map(|rule| rule.timer_slack).last();
     let cpus = says().filter_map(|rule| rule.cpus.as_ref()).last();
@@ -45,8 +63,8 @@ pub(crate) fn apply(rules: &Rules, set: u64, changed: &mut Changed) {
     if slack_changes && changed.timer_slack_ns.is_none() {
         changed.timer_slack_ns = slack_ns();
     }
-    set_cpus(cpus, changed);
-    set_attributes(policy, slice, changed);
+    set_cpus(cpus, &mut changed);
+    set_attributes(policy, slice, &mut changed);
     changed.for_precision = slack == Some(LEAST_SLACK);
     // prctl(2): 0 would be the default.
     let asked_ns = slack.map(|slack| (slack.as_nanos() as u64).max(1));
@@ -54,16 +72,17 @@ pub(crate) fn apply(rules: &Rules, set: u64, changed: &mut Changed) {
     if let Some(ns) = asked_ns.or_else(|| changed.timer_slack_ns.take_if(|_| !slack_changes)) {
         set_slack_ns(ns);
     }
+    CHANGED.set(changed);
 }
 
 /// The timer slack of the calling thread.
-pub(crate) fn slack_ns() -> Option<u64> {
+fn slack_ns() -> Option<u64> {
     // SAFETY: takes and returns numbers.
     u64::try_from(unsafe { next::prctl(libc::PR_GET_TIMERSLACK, 0, 0, 0, 0) }).ok()
 }
 
 /// Sets the timer slack of the calling thread. It cannot be refused (prctl(2)).
-pub(crate) fn set_slack_ns(ns: u64) {
+fn set_slack_ns(ns: u64) {
     // SAFETY: takes and returns numbers.
     unsafe { next::prctl(libc::PR_SET_TIMERSLACK, ns as _, 0, 0, 0) };
 }
@@ -171,6 +190,60 @@ fn limit_real_time() {
             limit.rlim_cur = LONGEST_RT_US;
             libc::setrlimit(libc::RLIMIT_RTTIME, &raw const limit);
         }
+    }
+}
+
+/// The slack of precise sleeps.
+const LEAST_NS: u64 = 1;
+
+/// The slack of the process before; 0 if it was left.
+static BEFORE_NS: AtomicU64 = AtomicU64::new(0);
+
+/// The slack that `punctual run` found. A program that another one with this library executes has 1 ns from
+/// it already.
+fn handed_down() -> Option<u64> {
+    next::variable(c"PUNCTUAL_SLACK_NS")?.to_str().ok()?.parse().ok()
+}
+
+/// Sets the slack of this thread to 1 ns. The threads that it starts inherit it. Runs once, when the program is loaded.
+pub(crate) fn lower_slack() {
+    let found_ns = slack_ns().unwrap_or(0);
+    let before_ns = if found_ns == LEAST_NS { handed_down().unwrap_or(found_ns) } else { found_ns };
+    BEFORE_NS.store(before_ns, Ordering::Relaxed);
+    set_slack_ns(LEAST_NS);
+}
+
+/// Whether all threads have less slack than before.
+#[inline]
+pub(crate) fn slack_is_lower() -> bool {
+    BEFORE_NS.load(Ordering::Relaxed) != 0
+}
+
+/// The slack that the thread had before precise sleeps lowered it. It is not asked for under a filter of the program's own.
+fn lowered_from() -> Option<u64> {
+    if !filter::may_try() {
+        return None;
+    }
+    let before_ns = match BEFORE_NS.load(Ordering::Relaxed) {
+        0 => CHANGED.get().timer_slack_ns.filter(|_| CHANGED.get().for_precision)?,
+        before_ns => before_ns,
+    };
+    (before_ns > LEAST_NS && slack_ns() == Some(LEAST_NS)).then_some(before_ns)
+}
+
+/// Makes a call with the slack of before. A slack that the program set itself stays.
+pub(crate) fn with_slack_as_before<T>(call: impl FnOnce() -> T) -> T {
+    let Some(before_ns) = lowered_from() else { return call() };
+    set_slack_ns(before_ns);
+    let done = call();
+    set_slack_ns(LEAST_NS);
+    done
+}
+
+/// Gives the calling thread its slack back before a filter of system calls is on: sleeps of nearly no time cannot ask for it then.
+pub(crate) fn put_slack_back() {
+    if let Some(before_ns) = lowered_from() {
+        set_slack_ns(before_ns);
     }
 }
 

@@ -2,14 +2,13 @@
 //! loaded; and what the calling thread learns under them: the margin of its waits.
 
 use std::cell::{Cell, UnsafeCell};
-use std::ffi::CStr;
 use std::sync::OnceLock;
 
 use punctual::margin::{Aim, Decision, MarginLearner};
 use punctual_rules::{Waits, Zero};
 
-use crate::callers::{Caller, Once};
-use crate::holding;
+use crate::callers::{self, Caller, Once};
+use crate::next;
 use crate::rules::Rules;
 
 /// The settings of a call.
@@ -65,14 +64,8 @@ pub(crate) fn precise_everywhere() -> bool {
 
 /// Reads the environment. Runs once, when the program is loaded.
 pub(crate) fn read() {
-    // SAFETY: the name ends with a zero byte; no other thread exists yet that could change the environment.
-    let value = unsafe { libc::getenv(c"PUNCTUAL_PRELOAD".as_ptr()) };
-    if value.is_null() {
-        return;
-    }
-    // SAFETY: getenv(3) returns a string that ends with a zero byte.
-    let text = unsafe { CStr::from_ptr(value) };
-    if let Some(loaded) = text.to_str().ok().and_then(load) {
+    let text = next::variable(c"PUNCTUAL_PRELOAD").and_then(|text| text.to_str().ok());
+    if let Some(loaded) = text.and_then(load) {
         let _ = LOADED.set(loaded);
     }
 }
@@ -100,7 +93,7 @@ impl Settings {
     }
 
     fn under(&self, rules: &Rules, caller: Caller) -> Self {
-        let hold = holding::rules_of_caller(rules, caller) & holding::rules_of_thread(rules);
+        let hold = callers::rules_of_caller(rules, caller) & callers::rules_of_thread(rules);
         let decide = || rules.deciding(hold);
         let deciding = UNDER.get(hold, decide).unwrap_or_else(decide);
         rules.waits_of(deciding).fold(*self, |settings, waits| settings.with(waits))

@@ -5,8 +5,7 @@ use std::cell::Cell;
 use punctual_rules::Zero;
 
 use crate::filter::Foreign;
-use crate::next;
-use crate::next::now_ns;
+use crate::next::{self, now_ns};
 
 /// Calls closer to each other than this belong to one loop without work.
 const SAME_LOOP_NS: i64 = 50_000;

@@ -23,33 +23,19 @@ use crate::{memory, next, settings};
 /// usable: pthread_mutex_trylock(3) of glibc 2.36 breaks one that is not recoverable. glibc makes no system call for a time before 1970.
 const OVER: timespec = timespec { tv_sec: -1, tv_nsec: 0 };
 
-struct Mutex {
-    mutex: *mut pthread_mutex_t,
-    clock: clockid_t,
-}
+/// A mutex, by the C library's function that waits for it until a time, and the result of that function for a time that is over.
+struct Mutex<const TIMED_OUT: c_int, Lock>(Lock);
 
-impl Take for Mutex {
-    const TIMED_OUT: c_int = libc::ETIMEDOUT;
+impl<const TIMED_OUT: c_int, Lock: Fn(*const timespec) -> c_int> Take for Mutex<TIMED_OUT, Lock> {
+    const TIMED_OUT: c_int = TIMED_OUT;
     const INTERRUPTED: Option<c_int> = None;
 
     fn take(&self) -> Option<c_int> {
-        Some(self.block(&OVER)).filter(|done| *done != libc::ETIMEDOUT)
+        Some(self.block(&OVER)).filter(|done| *done != TIMED_OUT)
     }
 
     fn block(&self, limit: &timespec) -> c_int {
-        // SAFETY: the mutex of the caller.
-        unsafe { kept(self.mutex, self.clock, limit) }
-    }
-}
-
-/// The C library's. `pthread_mutex_clocklock` is younger.
-unsafe fn kept(mutex: *mut pthread_mutex_t, clock: clockid_t, limit: *const timespec) -> c_int {
-    // SAFETY: as the caller says.
-    unsafe {
-        match clock {
-            libc::CLOCK_REALTIME => next::pthread_mutex_timedlock(mutex, limit),
-            _ => next::pthread_mutex_clocklock(mutex, clock, limit),
-        }
+        (self.0)(limit)
     }
 }
 
@@ -77,10 +63,16 @@ pub(crate) unsafe extern "C-unwind" fn pthread_mutex_clocklock(
     caller: Caller,
 ) -> c_int {
     let settings = settings::for_caller(caller);
-    // SAFETY: the arguments of the caller.
-    let own = || unsafe { kept(mutex, clock, limit) };
+    // SAFETY: the arguments of the caller, or a time of this library. `pthread_mutex_clocklock` is younger.
+    let lock = |limit| unsafe {
+        match clock {
+            libc::CLOCK_REALTIME => next::pthread_mutex_timedlock(mutex, limit),
+            _ => next::pthread_mutex_clocklock(mutex, clock, limit),
+        }
+    };
+    let own = || lock(limit);
     match concerned(&settings, clock, limit) {
-        true => match wait_until(&settings, clock, limit, &Mutex { mutex, clock }, own) {
+        true => match wait_until(&settings, clock, limit, &Mutex::<{ libc::ETIMEDOUT }, _>(lock), own) {
             // With priority inheritance the kernel waits, which refuses such a time.
             libc::EINVAL => own(),
             done => done,
@@ -92,23 +84,6 @@ pub(crate) unsafe extern "C-unwind" fn pthread_mutex_clocklock(
 /// A result of C11 (threads.h).
 const THRD_TIMEDOUT: c_int = 4;
 
-/// A mutex of C11.
-struct Mtx(*mut c_void);
-
-impl Take for Mtx {
-    const TIMED_OUT: c_int = THRD_TIMEDOUT;
-    const INTERRUPTED: Option<c_int> = None;
-
-    fn take(&self) -> Option<c_int> {
-        Some(self.block(&OVER)).filter(|done| *done != THRD_TIMEDOUT)
-    }
-
-    fn block(&self, limit: &timespec) -> c_int {
-        // SAFETY: the mutex of the caller.
-        unsafe { next::mtx_timedlock(self.0, limit) }
-    }
-}
-
 /// As mtx_timedlock(3).
 ///
 /// # Safety
@@ -119,10 +94,11 @@ pub(crate) unsafe extern "C-unwind" fn mtx_timedlock(
     caller: Caller,
 ) -> c_int {
     let settings = settings::for_caller(caller);
-    // SAFETY: the arguments of the caller.
-    let own = || unsafe { next::mtx_timedlock(mutex, limit) };
+    // SAFETY: the arguments of the caller, or a time of this library.
+    let lock = |limit| unsafe { next::mtx_timedlock(mutex, limit) };
+    let own = || lock(limit);
     match concerned(&settings, libc::CLOCK_REALTIME, limit) {
-        true => wait_until(&settings, libc::CLOCK_REALTIME, limit, &Mtx(mutex), own),
+        true => wait_until(&settings, libc::CLOCK_REALTIME, limit, &Mutex::<THRD_TIMEDOUT, _>(lock), own),
         false => own(),
     }
 }

@@ -7,7 +7,7 @@ use punctual_rules::Zero;
 use crate::callers::Caller;
 use crate::next::{length_ns, now_ns, spin_until, timespec as timespec_of};
 use crate::settings::Settings;
-use crate::{memory, next, settings, slack, zero};
+use crate::{memory, next, scheduling, settings, zero};
 
 /// Up to this length a sleep asks for nearly no time.
 const NEARLY_NONE_NS: i64 = 1_000;
@@ -31,7 +31,7 @@ fn sleep_of(settings: &Settings, asked_ns: i64) -> Sleep {
 
 /// Whether nothing concerns these sleeps: no setting, and no slack that other sleeps need.
 fn unchanged(settings: &Settings) -> bool {
-    settings.usleep0 == Zero::Keep && settings.precise.is_none() && !slack::is_lower()
+    settings.usleep0 == Zero::Keep && settings.precise.is_none() && !scheduling::slack_is_lower()
 }
 
 /// Sleeps until `deadline_ns` of CLOCK_MONOTONIC. `sleep` is the program's own call, which gets the end and the length of its part. It
@@ -78,7 +78,7 @@ fn sleep_for(caller: Caller, asked: *const timespec, rest: *mut timespec, call: 
     let Some(asked_ns) = memory::read(asked).as_ref().and_then(length_ns) else { return kept() };
     match sleep_of(&settings, asked_ns) {
         Sleep::Kept => {
-            let done = if asked_ns <= NEARLY_NONE_NS { slack::as_before(kept) } else { kept() };
+            let done = if asked_ns <= NEARLY_NONE_NS { scheduling::with_slack_as_before(kept) } else { kept() };
             zero::called(settings.usleep0);
             done
         }

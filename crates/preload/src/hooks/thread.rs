@@ -13,7 +13,7 @@ use libc::{c_char, c_int, c_ulong, pthread_attr_t, pthread_t};
 use crate::callers::Caller;
 use crate::next::{self, Start};
 use crate::scheduling::Changed;
-use crate::{filter, holding, mapping, observe, settings, slack};
+use crate::{callers, filter, memory, observe, scheduling, settings};
 
 /// Runs before the program's `main`, when its libraries are ready.
 extern "C" fn start() {
@@ -30,21 +30,18 @@ extern "C" fn start() {
     }
     filter::prepare();
     if settings::precise_everywhere() {
-        slack::lower();
+        scheduling::lower_slack();
     }
     if let Some(rules) = settings::rules() {
         // The first look applies what the rules say of this thread's scheduling.
-        holding::rules_of_thread(rules);
-        mapping::prepare();
+        callers::rules_of_thread(rules);
+        memory::prepare();
     }
 }
 
 /// Whether this environment variable has this value.
 fn says(name: &CStr, value: &[u8]) -> bool {
-    // SAFETY: the name ends with a zero byte; no other thread exists yet that could change the environment.
-    let found = unsafe { libc::getenv(name.as_ptr()) };
-    // SAFETY: getenv(3) returns a string that ends with a zero byte.
-    !found.is_null() && unsafe { CStr::from_ptr(found) }.to_bytes() == value
+    next::variable(name).is_some_and(|found| found.to_bytes() == value)
 }
 
 /// Takes the settings out of the environment, and this library's own name out of LD_PRELOAD (ld.so(8)): programs that this one starts run
@@ -103,13 +100,7 @@ struct Beginning {
 
 /// Maps memory for the beginning of a thread.
 fn map(beginning: Beginning) -> Option<*mut Beginning> {
-    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping, where the kernel has room.
-    let place = unsafe { libc::mmap(std::ptr::null_mut(), size_of::<Beginning>(), protection, flags, -1, 0) };
-    if place == libc::MAP_FAILED {
-        return None;
-    }
-    let place = place.cast::<Beginning>();
+    let place = next::map(size_of::<Beginning>())?.cast::<Beginning>();
     // SAFETY: the mapping is writable and large enough.
     unsafe { place.write(beginning) };
     Some(place)
@@ -130,7 +121,8 @@ extern "C-unwind" fn begin(place: *mut c_void) -> *mut c_void {
     // SAFETY: `pthread_create` below mapped it for this thread.
     let Beginning { start, argument, inherited } = unsafe { unmap(place.cast()) };
     if let Some(rules) = settings::rules() {
-        holding::begin(rules, inherited);
+        scheduling::inherit(inherited);
+        callers::rules_of_thread(rules);
     }
     // SAFETY: the function and the argument that the program gave for this thread.
     unsafe { start(argument) }
@@ -148,7 +140,7 @@ pub(crate) unsafe extern "C-unwind" fn pthread_create(
     _: Caller,
 ) -> c_int {
     let concerned = settings::rules().is_some_and(|rules| rules.scheduling != 0);
-    let beginning = || map(Beginning { start, argument, inherited: holding::changed() });
+    let beginning = || map(Beginning { start, argument, inherited: scheduling::changed() });
     let Some(place) = concerned.then(beginning).flatten() else {
         // SAFETY: the arguments of the caller.
         return unsafe { next::pthread_create(thread, attributes, start, argument) };
@@ -165,14 +157,14 @@ pub(crate) unsafe extern "C-unwind" fn pthread_create(
 /// A name was set. Another thread notices at its next wait.
 fn renamed() {
     if let Some(rules) = settings::rules() {
-        holding::renamed();
-        holding::rules_of_thread(rules);
+        callers::renamed();
+        callers::rules_of_thread(rules);
     }
 }
 
 /// The program turns on a filter of system calls.
 pub(super) fn install_filter<T: PartialEq + From<i8>>(install: impl FnOnce() -> T) -> T {
-    slack::put_back();
+    scheduling::put_slack_back();
     filter::install(install)
 }
 
