@@ -4,9 +4,9 @@
 //! after a SIGKILL. Needs Linux 5.5 and CAP_BPF with CAP_PERFMON, or CAP_SYS_ADMIN.
 
 use std::ffi::CString;
-use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 
-use crate::{Error, Result, check};
+use crate::{Error, Result, check, descriptor};
 
 /// Delays that are noted; later ones are not injected.
 const MOST: usize = 1 << 12;
@@ -172,7 +172,7 @@ unsafe fn bpf(command: i32, attr: &[u64]) -> i32 {
 /// As [`bpf`]; the command returns a descriptor.
 unsafe fn open(call: &'static str, command: i32, attr: &[u64]) -> Result<OwnedFd> {
     // SAFETY: the caller answers for the addresses; the kernel gives the descriptor to this call alone.
-    unsafe { Ok(OwnedFd::from_raw_fd(check(call, bpf(command, attr))?)) }
+    unsafe { descriptor(call, bpf(command, attr)) }
 }
 
 /// Most attempts to load a program, as of libbpf. The kernel gives up with EAGAIN where a signal or a freezer waits for the thread
@@ -224,16 +224,16 @@ pub(crate) fn instruction(code: u8, to: u8, from: u8, offset: i16, value: i32) -
 /// Codes of `Documentation/bpf/standardization/instruction-set.rst`, all of 64 bits.
 pub(crate) const MOVE: u8 = 0xbf;
 pub(crate) const MOVE_VALUE: u8 = 0xb7;
-const ADD: u8 = 0x0f;
-const ADD_VALUE: u8 = 0x07;
-const SUBTRACT: u8 = 0x1f;
-const SHIFT_VALUE: u8 = 0x67;
+pub(crate) const ADD: u8 = 0x0f;
+pub(crate) const ADD_VALUE: u8 = 0x07;
+pub(crate) const SUBTRACT: u8 = 0x1f;
+pub(crate) const SHIFT_VALUE: u8 = 0x67;
 const LOAD: u8 = 0x79;
 const STORE: u8 = 0x7b;
 const IF_OTHER_VALUE: u8 = 0x55;
-const IF_ABOVE: u8 = 0x2d;
+pub(crate) const IF_ABOVE: u8 = 0x2d;
 const IF_ABOVE_VALUE: u8 = 0x25;
-const IF_BELOW_VALUE: u8 = 0xa5;
+pub(crate) const IF_BELOW_VALUE: u8 = 0xa5;
 pub(crate) const CALL: u8 = 0x85;
 pub(crate) const EXIT: u8 = 0x95;
 /// Helpers: `bpf_ktime_get_ns`, `bpf_get_smp_processor_id`.

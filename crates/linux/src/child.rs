@@ -25,7 +25,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, setsid, waitid};
 
-use crate::clock::{Clock, now_ns, ns_of};
+use crate::clock::{Clock, cpu_time_of_process_ns, now_ns};
 use crate::futex::{self, Scope};
 use crate::memory::Shared;
 use crate::signal::{block_all_signals_for_this_thread, change_mask, every_signal, set_of};
@@ -141,13 +141,7 @@ impl Child {
 
     /// `clock_gettime(2)` on its CPU clock: the CPU time of all its threads in ns. EINVAL once it is reaped.
     pub fn cpu_ns(&self) -> Result<i64> {
-        // include/linux/posix-timers_types.h: the complement of the id in the upper bits, then CPUCLOCK_SCHED (2).
-        let clock: libc::clockid_t = (!self.id() << 3) | 2;
-        let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `ts` is a valid, writable timespec for the duration of the call.
-        check("clock_gettime", unsafe { libc::clock_gettime(clock, &raw mut ts) })
-            .map_err(|e| e.on(format!("CPU clock of process {}", self.id())))?;
-        Ok(ns_of(ts))
+        cpu_time_of_process_ns(self.id())
     }
 
     fn wait_for_its_end(&mut self) -> Result<Ended> {
@@ -170,7 +164,7 @@ impl Child {
                 );
             }
             // A child killed before it is bound wakes no waiter: check again now and then.
-            let look_again = crate::clock::now_ns(crate::clock::Clock::Monotonic) + 10_000_000;
+            let look_again = now_ns(Clock::Monotonic) + 10_000_000;
             futex::wait(bound, 0, Scope::Shared, Some(look_again))?;
         }
         Ok(())
@@ -381,14 +375,13 @@ pub fn deadline_left_ns() -> Option<i64> {
 
 /// `setitimer(ITIMER_REAL)`: SIGALRM at the deadline ends a child that does not handle it. For children that wait in the measured call
 /// and cannot check the deadline. Does nothing without a deadline; ignores later changes.
-pub fn alarm_at_deadline() -> crate::Result<()> {
+pub fn alarm_at_deadline() -> Result<()> {
     let Some(left_ns) = deadline_left_ns() else { return Ok(()) };
     let left_us = (left_ns / 1000).max(1);
     let value = libc::timeval { tv_sec: (left_us / 1_000_000) as _, tv_usec: (left_us % 1_000_000) as _ };
     let once = libc::itimerval { it_interval: libc::timeval { tv_sec: 0, tv_usec: 0 }, it_value: value };
     // SAFETY: `once` is readable; the previous timer is not asked for.
-    crate::check("setitimer", unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const once, std::ptr::null_mut()) })
-        .map(drop)
+    check("setitimer", unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const once, std::ptr::null_mut()) }).map(drop)
 }
 
 #[cfg(test)]

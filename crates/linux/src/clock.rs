@@ -62,9 +62,13 @@ pub fn now_ns(clock: Clock) -> i64 {
 
 /// `clock_getres(2)`: the claimed resolution of `clock` in nanoseconds.
 pub fn resolution_ns(clock: Clock) -> Result<i64> {
+    resolution_of(clock.id())
+}
+
+fn resolution_of(clock: libc::clockid_t) -> Result<i64> {
     let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `ts` is a valid, writable timespec for the duration of the call.
-    check("clock_getres", unsafe { libc::clock_getres(clock.id(), &raw mut ts) })?;
+    check("clock_getres", unsafe { libc::clock_getres(clock, &raw mut ts) })?;
     Ok(ns_of(ts))
 }
 
@@ -79,6 +83,22 @@ pub(crate) const fn ns_of(ts: libc::timespec) -> i64 {
 pub(crate) const fn timespec_of(ns: i64) -> libc::timespec {
     let ns = if ns < 0 { 0 } else { ns };
     libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as libc::c_long }
+}
+
+/// The kernel's timespec of 64 bits, which newer calls take on every architecture.
+#[repr(C)]
+pub(crate) struct KernelTimespec {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+impl KernelTimespec {
+    /// A number of nanoseconds; negative numbers become zero.
+    #[inline]
+    pub(crate) const fn of(ns: i64) -> Self {
+        let ns = if ns < 0 { 0 } else { ns };
+        Self { seconds: ns / 1_000_000_000, nanoseconds: ns % 1_000_000_000 }
+    }
 }
 
 /// Resource usage since the start.
@@ -129,7 +149,6 @@ fn usage_of(call: &'static str, who: libc::c_int) -> Result<Usage> {
     // SAFETY: zeroed is a valid rusage already, and the call filled it.
     let raw = unsafe { raw.assume_init() };
     // The field types differ between architectures.
-    #[allow(clippy::unnecessary_cast)]
     Ok(Usage {
         user_ns: raw.ru_utime.tv_sec as i64 * 1_000_000_000 + raw.ru_utime.tv_usec as i64 * 1000,
         system_ns: raw.ru_stime.tv_sec as i64 * 1_000_000_000 + raw.ru_stime.tv_usec as i64 * 1000,
@@ -177,20 +196,25 @@ const CPUCLOCK_SCHED: libc::clockid_t = 2;
 fn cpu_clock_ns(tid: i32, which: libc::clockid_t) -> Result<i64> {
     // The complement of the id in the upper bits, then CPUCLOCK_PERTHREAD_MASK (4). pthread_getcpuclockid makes the same
     // number from a pthread_t.
-    let clock: libc::clockid_t = (!tid << 3) | 4 | which;
+    read((!tid << 3) | 4 | which).map_err(|e| e.on(format!("CPU clock of thread {tid}")))
+}
+
+/// `clock_gettime` on the CPU clock of process `pid`: the CPU time of all its threads in ns. EINVAL once it is reaped.
+pub(crate) fn cpu_time_of_process_ns(pid: i32) -> Result<i64> {
+    // Likewise, without the mask.
+    read((!pid << 3) | CPUCLOCK_SCHED).map_err(|e| e.on(format!("CPU clock of process {pid}")))
+}
+
+fn read(clock: libc::clockid_t) -> Result<i64> {
     let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `ts` is a valid, writable timespec for the duration of the call.
-    check("clock_gettime", unsafe { libc::clock_gettime(clock, &raw mut ts) })
-        .map_err(|e| e.on(format!("CPU clock of thread {tid}")))?;
+    check("clock_gettime", unsafe { libc::clock_gettime(clock, &raw mut ts) })?;
     Ok(ns_of(ts))
 }
 
 /// The period of the kernel's tick, ns: the step of its coarse clocks.
 pub fn tick_ns() -> Result<i64> {
-    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `ts` is a valid, writable timespec for the duration of the call.
-    check("clock_getres", unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut ts) })?;
-    Ok(ns_of(ts))
+    resolution_of(libc::CLOCK_MONOTONIC_COARSE)
 }
 
 #[cfg(test)]

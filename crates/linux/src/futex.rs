@@ -7,6 +7,7 @@
 use std::ptr::null;
 use std::sync::atomic::AtomicU32;
 
+use crate::clock::KernelTimespec;
 use crate::sleep::last_errno;
 use crate::{Error, Result};
 
@@ -32,13 +33,6 @@ pub enum Ended {
     Interrupted,
 }
 
-/// The timespec of `FUTEX_WAIT_BITSET`; 64 bits wide on every architecture with [`NUMBER`].
-#[repr(C)]
-struct Timespec {
-    seconds: i64,
-    nanoseconds: i64,
-}
-
 /// The call with a 64-bit timespec: the only one on 64-bit CPUs, Linux 5.1 on 32-bit ones.
 #[cfg(target_pointer_width = "64")]
 const NUMBER: libc::c_long = libc::SYS_futex;
@@ -50,10 +44,7 @@ const NUMBER: libc::c_long = 422;
 /// CLOCK_MONOTONIC. `None`: no deadline. Zero or below: in the past.
 #[inline]
 pub fn wait(word: &AtomicU32, expected: u32, scope: Scope, deadline_ns: Option<i64>) -> Result<Ended> {
-    let deadline = deadline_ns.map(|ns| {
-        let ns = ns.max(0);
-        Timespec { seconds: ns / 1_000_000_000, nanoseconds: ns % 1_000_000_000 }
-    });
+    let deadline = deadline_ns.map(KernelTimespec::of);
     // Without FUTEX_CLOCK_REALTIME the absolute time is on CLOCK_MONOTONIC.
     let operation = libc::FUTEX_WAIT_BITSET | flag(scope);
     // SAFETY: `word` is a live, aligned 32-bit word and is only read atomically. The timespec is null or valid for the call.
@@ -83,7 +74,7 @@ pub fn wait(word: &AtomicU32, expected: u32, scope: Scope, deadline_ns: Option<i
 #[inline]
 pub fn wait_whatever_comes(word: &AtomicU32, expected: u32, scope: Scope) {
     let operation = libc::FUTEX_WAIT_BITSET | flag(scope);
-    let (never, unused) = (null::<Timespec>(), null::<u32>());
+    let (never, unused) = (null::<KernelTimespec>(), null::<u32>());
     // SAFETY: `word` is a live, aligned 32-bit word and is only read atomically; there is no timespec.
     unsafe {
         libc::syscall(NUMBER, word.as_ptr(), operation, expected, never, unused, libc::FUTEX_BITSET_MATCH_ANY);

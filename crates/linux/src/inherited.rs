@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::signal::{block_all_signals_for_this_thread, is_ignored};
-use crate::{Error, Result, check, check_errno_return};
+use crate::{Error, Result, check, check_errno_return, descriptor};
 
 static PIPE: AtomicBool = AtomicBool::new(false);
 static CHILD: AtomicBool = AtomicBool::new(false);
@@ -108,11 +108,9 @@ pub fn duplicate_inherited(number: RawFd) -> Result<OwnedFd> {
     if flags & libc::FD_CLOEXEC != 0 {
         return Err(Error::from_errno("fcntl", libc::EBADF).on(format!("descriptor {number}")));
     }
-    // SAFETY: takes numbers.
-    let copy = check("fcntl", unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) });
-    let copy = copy.map_err(|e| e.on(format!("descriptor {number}")))?;
-    // SAFETY: the kernel just gave this number to this call, so nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
+    // SAFETY: takes numbers, and returns a descriptor of this call alone.
+    let copy = unsafe { descriptor("fcntl", libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3)) };
+    copy.map_err(|e| e.on(format!("descriptor {number}")))
 }
 
 /// The thread needs a few hundred bytes; the rest is room for the program's thread-local data.

@@ -50,6 +50,7 @@ pub mod syscall_name;
 pub mod timer;
 
 use std::io;
+use std::os::fd::{FromRawFd as _, OwnedFd};
 
 pub use libc::{EAGAIN, EBADMSG, EINTR, EMFILE, ENOBUFS, ENOMEM, ENOSPC, ENOSYS, EPERM, EPIPE, ESRCH};
 pub use signal::stop;
@@ -104,6 +105,16 @@ impl Error {
 #[inline]
 pub(crate) fn check(call: &'static str, returned: i32) -> Result<i32> {
     if returned == -1 { Err(Error::last(call)) } else { Ok(returned) }
+}
+
+/// For calls that return a new descriptor, or -1 and set `errno`.
+///
+/// # Safety
+/// The kernel has just given the descriptor to the caller, and nobody else knows it.
+#[inline]
+pub(crate) unsafe fn descriptor(call: &'static str, returned: i32) -> Result<OwnedFd> {
+    // SAFETY: the caller says so.
+    check(call, returned).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// For calls that return the error number itself (pthread_*, clock_nanosleep).

@@ -18,7 +18,7 @@ use std::sync::atomic::{
     AtomicUsize,
 };
 
-use rustix::mm::{MapFlags, ProtFlags, UserfaultfdFlags};
+use rustix::mm::UserfaultfdFlags;
 
 use crate::{Error, Result, check};
 
@@ -55,15 +55,54 @@ pub fn prefault_stack() {
     std::hint::black_box(&stack);
 }
 
-/// Anonymous memory of whole pages, zeroed.
+/// A mapping of `mmap(2)`, unmapped on drop.
 #[derive(Debug)]
-pub struct Pages {
-    base: *mut u8,
+pub(crate) struct Mapping {
+    start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone.
-unsafe impl Send for Pages {}
+// SAFETY: the mapping is plain memory, owned by this value alone; unmapping may happen on any thread.
+unsafe impl Send for Mapping {}
+// SAFETY: a `&Mapping` gives no access by itself.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// `mmap(2)` of a file from its beginning on; `file` is -1 for anonymous memory.
+    pub(crate) fn new(bytes: usize, protection: i32, flags: i32, file: i32) -> Result<Self> {
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, file, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(Error::last("mmap"));
+        }
+        let start = NonNull::new(start.cast()).ok_or_else(|| Error::from_errno("mmap", libc::ENOMEM))?;
+        Ok(Self { start, bytes })
+    }
+
+    /// The same, to read and to write.
+    pub(crate) fn writable(bytes: usize, flags: i32, file: i32) -> Result<Self> {
+        Self::new(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, file)
+    }
+
+    /// Its first byte.
+    #[inline]
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: `start` and `bytes` are those of a mapping that only this value owns. No reference into it outlives its user.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Anonymous memory of whole pages, zeroed.
+#[derive(Debug)]
+pub struct Pages {
+    mapping: Mapping,
+}
 
 impl Pages {
     /// `mmap(2)`: maps this number of pages; none is present yet.
@@ -72,20 +111,11 @@ impl Pages {
     /// ENOMEM.
     pub fn new(count: usize) -> Result<Self> {
         let bytes = count * rustix::param::page_size();
-        // SAFETY: asks for a new mapping at an address of the kernel's choice.
-        let base = unsafe {
-            rustix::mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )
-        };
-        let base = base.map_err(|e| Error::from_errno("mmap", e.raw_os_error()))?;
+        let mapping = Mapping::writable(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
         // A huge page would be one fault instead of many. A kernel without them refuses the advice.
         // SAFETY: advice on the mapping that was just made.
-        let _ = unsafe { libc::madvise(base, bytes, libc::MADV_NOHUGEPAGE) };
-        Ok(Self { base: base.cast(), bytes })
+        let _ = unsafe { libc::madvise(mapping.start.as_ptr().cast(), bytes, libc::MADV_NOHUGEPAGE) };
+        Ok(Self { mapping })
     }
 
     /// `madvise(2)`, MADV_DONTNEED: takes the pages away. The next access to each is a fault, and finds zeros.
@@ -93,22 +123,16 @@ impl Pages {
     /// # Errors
     /// EINVAL for locked pages.
     pub fn take_away(&mut self) -> Result<()> {
+        let Mapping { start, bytes } = self.mapping;
         // SAFETY: nobody else refers to the mapping, and any bytes are valid in it.
-        check("madvise(MADV_DONTNEED)", unsafe { libc::madvise(self.base.cast(), self.bytes, libc::MADV_DONTNEED) })
+        check("madvise(MADV_DONTNEED)", unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTNEED) })
             .map(drop)
     }
 
     /// The memory.
     pub fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is readable, writable, zeroed, and lives as long as `self`.
-        unsafe { std::slice::from_raw_parts_mut(self.base, self.bytes) }
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: unmaps what `new` mapped; no reference into it is left.
-        unsafe { libc::munmap(self.base.cast(), self.bytes) };
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.start.as_ptr(), self.mapping.bytes) }
     }
 }
 
@@ -140,8 +164,8 @@ impl Supplier {
         let events = events.map_err(|e| Error::from_errno("userfaultfd", e.raw_os_error()))?;
         let supplier = Self { events, page: rustix::param::page_size() };
         supplier.ask("ioctl(UFFDIO_API)", UFFDIO_API, &mut [API, 0, 0, 0])?;
-        let start = pages.base.expose_provenance() as u64;
-        let mut range = [start, pages.bytes as u64, REGISTER_MISSING, 0];
+        let start = pages.mapping.start.as_ptr().expose_provenance() as u64;
+        let mut range = [start, pages.mapping.bytes as u64, REGISTER_MISSING, 0];
         supplier.ask("ioctl(UFFDIO_REGISTER)", UFFDIO_REGISTER, &mut range)?;
         Ok(supplier)
     }
@@ -253,43 +277,18 @@ pub struct Shared<T: ?Sized> {
     of: PhantomData<T>,
 }
 
-/// One mapping, unmapped on drop.
-struct Mapping {
-    start: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: the mapping is plain memory, owned by this value alone; unmapping may happen on any thread.
-unsafe impl Send for Mapping {}
-// SAFETY: a `&Mapping` gives no access by itself.
-unsafe impl Sync for Mapping {}
-
-impl Mapping {
-    fn new(bytes: usize) -> Result<Self> {
-        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-        let failed = |error: Error| error.on(format!("{bytes} bytes of shared memory"));
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes.max(1), protection, flags, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(failed(Error::last("mmap")));
-        }
-        let start = NonNull::new(start.cast()).ok_or_else(|| failed(Error::from_errno("mmap", libc::ENOMEM)))?;
-        Ok(Self { start, bytes: bytes.max(1) })
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: `start` and `bytes` are those of a mapping that only this value owns. No reference into it outlives the
-        // `Shared` that keeps this value.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+impl<T: ?Sized> Shared<T> {
+    fn map(bytes: usize, count: usize) -> Result<Self> {
+        let mapping = Mapping::writable(bytes.max(1), libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1);
+        let mapping = mapping.map_err(|error| error.on(format!("{bytes} bytes of shared memory")))?;
+        Ok(Self { mapping: Arc::new(mapping), count, of: PhantomData })
     }
 }
 
 impl<T: Shareable> Shared<T> {
     /// A zeroed `T`.
     pub fn new() -> Result<Self> {
-        Ok(Self { mapping: Arc::new(Mapping::new(size_of::<T>())?), count: 1, of: PhantomData })
+        Self::map(size_of::<T>(), 1)
     }
 }
 
@@ -298,7 +297,7 @@ impl<T: Shareable> Shared<[T]> {
     pub fn slice(count: usize) -> Result<Self> {
         let bytes = size_of::<T>().checked_mul(count).filter(|b| isize::try_from(*b).is_ok());
         let bytes = bytes.ok_or_else(|| Error::from_errno("mmap", libc::ENOMEM).on(format!("{count} elements")))?;
-        Ok(Self { mapping: Arc::new(Mapping::new(bytes)?), count, of: PhantomData })
+        Self::map(bytes, count)
     }
 }
 

@@ -79,25 +79,25 @@ pub fn attributes(tid: i32) -> Result<Attributes> {
 
 /// `sched_setattr(2)`: puts thread `tid` under a policy; `sched_setscheduler(2)` if that call does not exist.
 pub fn set_attributes(tid: i32, wanted: &Attributes) -> Result<()> {
-    let wanted = Attributes { size: SIZE, ..*wanted };
-    // SAFETY: the pointer is valid for `size` readable bytes, and the kernel only reads it.
-    let returned = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const wanted, 0_u32) };
-    match check("sched_setattr", returned as i32) {
-        Ok(_) => Ok(()),
-        Err(error) if error.errno() == libc::ENOSYS && wanted.policy != DEADLINE => set_without_attr(tid, &wanted),
+    match sched_setattr(tid, wanted) {
+        Ok(()) => Ok(()),
+        Err(error) if error.errno() == libc::ENOSYS && wanted.policy != DEADLINE => set_without_attr(tid, wanted),
         Err(error) => Err(error.on(thread(tid))),
     }
 }
 
+/// The call itself; never allocates.
+fn sched_setattr(tid: i32, wanted: &Attributes) -> Result<()> {
+    let wanted = Attributes { size: SIZE, ..*wanted };
+    // SAFETY: the pointer is valid for `size` readable bytes, and the kernel only reads it.
+    let returned = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const wanted, 0_u32) };
+    check("sched_setattr", returned as i32).map(drop)
+}
+
 /// `sched_setattr(2)` on the calling thread, for a process between fork and exec: never allocates. The error is the errno.
 pub(crate) fn set_own_attributes(wanted: Attributes) -> std::result::Result<(), i32> {
-    let wanted = Attributes { size: SIZE, ..wanted };
-    // SAFETY: the pointer is valid for `size` readable bytes, and the kernel only reads it.
-    let returned = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const wanted, 0_u32) };
-    if returned == 0 {
-        return Ok(());
-    }
-    let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    let Err(refused) = sched_setattr(0, &wanted) else { return Ok(()) };
+    let errno = refused.errno();
     // Without the attribute calls, the older one serves for every policy but SCHED_DEADLINE.
     if errno == libc::ENOSYS && wanted.policy != DEADLINE {
         let priority = wanted.priority as libc::c_int;

@@ -10,11 +10,12 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::{Result, check, check_errno_return};
+use crate::{Error, Result, check, check_errno_return, descriptor};
 
 /// A set of these signals. Async-signal-safe.
 pub(crate) fn set_of(signals: &[i32]) -> libc::sigset_t {
@@ -37,6 +38,25 @@ pub(crate) fn every_signal() -> libc::sigset_t {
         libc::sigfillset(set.as_mut_ptr());
         set.assume_init()
     }
+}
+
+/// `signalfd(2)`, close-on-exec: a descriptor for these signals, which must be blocked.
+pub(crate) fn signalfd(set: &libc::sigset_t, nonblocking: bool) -> Result<OwnedFd> {
+    let flags = libc::SFD_CLOEXEC | if nonblocking { libc::SFD_NONBLOCK } else { 0 };
+    // SAFETY: the set is valid for the call, which returns a descriptor of this call alone.
+    unsafe { descriptor("signalfd", libc::signalfd(-1, set, flags)) }
+}
+
+/// `read(2)` of a signalfd. `None`: less than a signal was there to read.
+#[inline]
+pub(crate) fn read_signalfd(descriptor: BorrowedFd<'_>) -> Result<Option<libc::signalfd_siginfo>> {
+    let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
+    let bytes = size_of::<libc::signalfd_siginfo>();
+    // SAFETY: the buffer is writable for its length.
+    let n = unsafe { libc::read(descriptor.as_raw_fd(), info.as_mut_ptr().cast(), bytes) };
+    let n = usize::try_from(n).map_err(|_| Error::last("read").on("signalfd"))?;
+    // SAFETY: zeroed is a valid value, and the call filled all of it.
+    Ok((n == bytes).then(|| unsafe { info.assume_init() }))
 }
 
 /// `pthread_sigmask(3)`: changes the calling thread's mask by this set and returns the mask from before. Async-signal-safe.

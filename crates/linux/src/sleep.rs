@@ -14,13 +14,13 @@
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::AtomicU32;
 
-use crate::clock::{Clock, timespec_of};
-use crate::{Error, Result, check, check_errno_return};
+use crate::clock::{Clock, KernelTimespec, timespec_of};
+use crate::{Error, Result, check, check_errno_return, descriptor};
 
 /// How a timed call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,13 +202,6 @@ pub fn ppoll(timeout_ns: i64) -> Result<Ended> {
     Ended::of_zero("ppoll", unsafe { libc::ppoll(null_mut(), 0, &raw const timeout, null()) }.into())
 }
 
-/// The kernel's 64-bit timespec, which `epoll_pwait2` takes on every architecture.
-#[repr(C)]
-struct KernelTimespec {
-    seconds: i64,
-    nanoseconds: i64,
-}
-
 /// An epoll set (`epoll_create1(2)`), closed on drop.
 #[derive(Debug)]
 pub struct Epoll(OwnedFd);
@@ -216,10 +209,8 @@ pub struct Epoll(OwnedFd);
 impl Epoll {
     /// `epoll_create1(2)` with close-on-exec: an empty set.
     pub fn new() -> Result<Self> {
-        // SAFETY: takes a flag only.
-        let fd = check("epoll_create1", unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the kernel just gave us this descriptor; nobody else owns it.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+        // SAFETY: takes a flag only, and returns a descriptor of this call alone.
+        unsafe { descriptor("epoll_create1", libc::epoll_create1(libc::EPOLL_CLOEXEC)).map(Self) }
     }
 
     /// `epoll_ctl(2)`: adds a descriptor, reported (level-triggered) while readable.
@@ -254,8 +245,7 @@ impl Epoll {
     /// `epoll_pwait2(2)` (Linux 5.11), a raw system call since older C libraries lack it: nanoseconds; the signal mask is unchanged.
     #[inline]
     pub fn pwait2(&self, timeout_ns: i64) -> Result<Ended> {
-        let ns = timeout_ns.max(0);
-        let timeout = KernelTimespec { seconds: ns / 1_000_000_000, nanoseconds: ns % 1_000_000_000 };
+        let timeout = KernelTimespec::of(timeout_ns);
         let mut event = libc::epoll_event { events: 0, u64: 0 };
         // SAFETY: room for one event and the timeout are valid for the call; no mask is given.
         let returned = unsafe {

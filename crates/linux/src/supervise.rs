@@ -16,8 +16,7 @@
 
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
@@ -33,8 +32,8 @@ use rustix::process::{
 
 use crate::inherited::{heed_children, ignore_as_at_start};
 use crate::sched::Attributes;
-use crate::signal::{change_mask, every_signal, set_of};
-use crate::{Error, Result, check};
+use crate::signal::{change_mask, every_signal, read_signalfd, set_of, signalfd};
+use crate::{Error, Result};
 
 /// What a program can become.
 const CHANGED: WaitIdOptions = WaitIdOptions::EXITED.union(WaitIdOptions::STOPPED).union(WaitIdOptions::CONTINUED);
@@ -96,7 +95,8 @@ impl Supervised {
         // SAFETY: the closure runs between fork and exec, where only async-signal-safe functions may be called. It makes
         // system calls, allocates nothing and takes no lock.
         unsafe { command.pre_exec(move || prepare(settings, &before, gate.as_ref())) };
-        let started = signals_of(&all).map_err(io::Error::other).and_then(|signals| Ok((signals, command.spawn()?)));
+        let started =
+            signalfd(&all, true).map_err(io::Error::other).and_then(|signals| Ok((signals, command.spawn()?)));
         match started {
             Ok((signals, child)) => Ok(Self::new(&child, signals, before)),
             Err(error) => {
@@ -245,32 +245,15 @@ impl Drop for Supervised {
 }
 
 fn unblock(before: &libc::sigset_t) {
-    // SAFETY: `before` is a mask that the kernel gave; setting it cannot fail.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
-}
-
-/// `signalfd(2)`: a descriptor for these signals, which must be blocked.
-fn signals_of(set: &libc::sigset_t) -> Result<OwnedFd> {
-    // SAFETY: `set` is a filled set; no descriptor is given.
-    let fd = check("signalfd", unsafe { libc::signalfd(-1, set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
-    // SAFETY: the kernel just gave us this descriptor; nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    // With a mask that the kernel gave it cannot fail.
+    drop(change_mask(libc::SIG_SETMASK, before));
 }
 
 /// `read(2)` of a signalfd. `None`: no signal is pending.
 fn next(signals: &OwnedFd) -> Result<Option<libc::signalfd_siginfo>> {
-    let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
-    let bytes = size_of::<libc::signalfd_siginfo>();
-    // SAFETY: `info` has `bytes` writable bytes.
-    let read = unsafe { libc::read(signals.as_raw_fd(), info.as_mut_ptr().cast(), bytes) };
-    match usize::try_from(read) {
-        // SAFETY: zeroed is a valid value, and the kernel filled all of it.
-        Ok(n) if n == bytes => Ok(Some(unsafe { info.assume_init() })),
-        Ok(_) => Ok(None),
-        Err(_) => match Error::last("read") {
-            error if matches!(error.errno(), libc::EAGAIN | libc::EINTR) => Ok(None),
-            error => Err(error.on("signalfd")),
-        },
+    match read_signalfd(signals.as_fd()) {
+        Err(error) if matches!(error.errno(), libc::EAGAIN | libc::EINTR) => Ok(None),
+        read => read,
     }
 }
 

@@ -3,16 +3,19 @@
 /// The name of system call `number`; `syscall 123` for one not in the table.
 #[must_use]
 pub fn name_of(number: i64) -> String {
-    let own = KNOWN.iter().find(|(known, _)| *known == number);
-    let wide = WITH_64_BIT_TIME.iter().find(|(known, _)| cfg!(target_pointer_width = "32") && *known == number);
-    own.or(wide).map_or_else(|| format!("syscall {number}"), |(_, name)| (*name).to_owned())
+    let known = table().find(|(known, _)| *known == number);
+    known.map_or_else(|| format!("syscall {number}"), |(_, name)| (*name).to_owned())
 }
 
 /// The number of the system call of this name on this architecture; none for one not in the table.
 #[must_use]
 pub fn number_of(name: &str) -> Option<i64> {
+    table().find(|(_, known)| *known == name).map(|(number, _)| *number)
+}
+
+fn table() -> impl Iterator<Item = &'static (i64, &'static str)> {
     let wide = WITH_64_BIT_TIME.iter().filter(|_| cfg!(target_pointer_width = "32"));
-    KNOWN.iter().chain(wide).find(|(_, known)| *known == name).map(|(number, _)| *number)
+    KNOWN.iter().chain(OF_X86_64).chain(wide)
 }
 
 /// The 64-bit time calls of 32-bit kernels: the numbers are the same on all of them (Linux 5.1, `syscall.tbl`).
@@ -30,12 +33,13 @@ const WITH_64_BIT_TIME: &[(i64, &str)] = &[
 ];
 
 macro_rules! names {
-    ($($(#[$only:meta])* $name:ident = $number:ident),* $(,)?) => {
-        const KNOWN: &[(i64, &str)] = &[$($(#[$only])* (libc::$number as i64, stringify!($name)),)*];
+    ($list:ident: $($(#[$only:meta])* $name:ident = $number:ident,)*) => {
+        const $list: &[(i64, &str)] = &[$($(#[$only])* (libc::$number as i64, stringify!($name)),)*];
     };
 }
 
 names! {
+    KNOWN:
     nanosleep = SYS_nanosleep,
     clock_nanosleep = SYS_clock_nanosleep,
     clock_gettime = SYS_clock_gettime,
@@ -175,33 +179,28 @@ names! {
     umask = SYS_umask,
     chdir = SYS_chdir,
     fchdir = SYS_fchdir,
-    #[cfg(target_arch = "x86_64")]
-    fork = SYS_fork,
-    #[cfg(target_arch = "x86_64")]
-    vfork = SYS_vfork,
-    #[cfg(target_arch = "x86_64")]
-    open = SYS_open,
-    #[cfg(target_arch = "x86_64")]
-    stat = SYS_stat,
-    #[cfg(target_arch = "x86_64")]
-    lstat = SYS_lstat,
-    #[cfg(target_arch = "x86_64")]
-    newfstatat = SYS_newfstatat,
-    #[cfg(target_arch = "x86_64")]
-    access = SYS_access,
-    #[cfg(target_arch = "x86_64")]
-    unlink = SYS_unlink,
-    #[cfg(target_arch = "x86_64")]
-    rename = SYS_rename,
-    #[cfg(target_arch = "x86_64")]
-    mkdir = SYS_mkdir,
-    #[cfg(target_arch = "x86_64")]
-    rmdir = SYS_rmdir,
-    #[cfg(target_arch = "x86_64")]
-    readlink = SYS_readlink,
     exit = SYS_exit,
     exit_group = SYS_exit_group,
 }
+
+#[cfg(target_arch = "x86_64")]
+names! {
+    OF_X86_64:
+    fork = SYS_fork,
+    vfork = SYS_vfork,
+    open = SYS_open,
+    stat = SYS_stat,
+    lstat = SYS_lstat,
+    newfstatat = SYS_newfstatat,
+    access = SYS_access,
+    unlink = SYS_unlink,
+    rename = SYS_rename,
+    mkdir = SYS_mkdir,
+    rmdir = SYS_rmdir,
+    readlink = SYS_readlink,
+}
+#[cfg(not(target_arch = "x86_64"))]
+const OF_X86_64: &[(i64, &str)] = &[];
 
 #[cfg(test)]
 mod tests {

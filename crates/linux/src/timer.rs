@@ -7,7 +7,7 @@
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -16,15 +16,15 @@ use crate::signal::set_of;
 use crate::signal::{self, Action, AlarmTarget, Handler, Held, Slot};
 use crate::sleep::Epoll;
 use crate::sleep::{Armed, Ended};
-use crate::{Error, Result, check};
+use crate::{Error, Result, check, descriptor};
 
 /// A timer of `timer_create(2)`, deleted on drop.
 #[derive(Debug)]
 struct PosixTimer(libc::timer_t);
 
 impl PosixTimer {
-    /// A timer that sends `signal` with `value` to the calling thread.
-    fn new(signal: i32, value: usize) -> Result<Self> {
+    /// A timer on `clock` that sends `signal` with `value` to the calling thread.
+    fn new(clock: Clock, signal: i32, value: usize) -> Result<Self> {
         // SAFETY: all-zero bytes are a valid sigevent.
         let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
         event.sigev_notify = libc::SIGEV_THREAD_ID;
@@ -34,7 +34,7 @@ impl PosixTimer {
         event.sigev_notify_thread_id = unsafe { libc::gettid() };
         let mut timer: libc::timer_t = null_mut();
         // SAFETY: `event` is valid for the call; `timer` is filled when it succeeds.
-        let returned = unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) };
+        let returned = unsafe { libc::timer_create(clock.id(), &raw mut event, &raw mut timer) };
         check("timer_create", returned)?;
         Ok(Self(timer))
     }
@@ -42,15 +42,15 @@ impl PosixTimer {
     /// `timer_settime(2)`: one expiry in `duration_ns`; 0 disarms it.
     #[inline]
     fn set(&self, duration_ns: i64) -> Result<()> {
-        self.set_repeated(duration_ns, 0)
+        self.set_repeated(0, duration_ns, 0)
     }
 
-    /// `timer_settime(2)`: an expiry in `duration_ns`, then one every `period_ns` (0: none).
+    /// `timer_settime(2)`: an expiry in `first_ns`, or at that time of the clock (`TIMER_ABSTIME`), then one every `period_ns` (0: none).
     #[inline]
-    fn set_repeated(&self, duration_ns: i64, period_ns: i64) -> Result<()> {
-        let value = libc::itimerspec { it_interval: timespec_of(period_ns), it_value: timespec_of(duration_ns) };
+    fn set_repeated(&self, flags: i32, first_ns: i64, period_ns: i64) -> Result<()> {
+        let value = libc::itimerspec { it_interval: timespec_of(period_ns), it_value: timespec_of(first_ns) };
         // SAFETY: the timer exists until drop; `value` is valid for the call.
-        check("timer_settime", unsafe { libc::timer_settime(self.0, 0, &raw const value, null_mut()) }).map(drop)
+        check("timer_settime", unsafe { libc::timer_settime(self.0, flags, &raw const value, null_mut()) }).map(drop)
     }
 }
 
@@ -76,13 +76,13 @@ impl PeriodicSignal {
     pub fn new(period_ns: i64) -> Result<Self> {
         let signal = signal::for_interrupting();
         let handler = Handler::install(signal, Action::Interrupt)?;
-        let timer = PosixTimer::new(signal, 0)?;
+        let timer = PosixTimer::new(Clock::Monotonic, signal, 0)?;
         Ok(Self { timer, _handler: handler, period_ns: period_ns.max(1), bound_to_thread: PhantomData })
     }
 
     /// `timer_settime(2)`: the first signal comes after one period.
     pub fn start(&self) -> Result<()> {
-        self.timer.set_repeated(self.period_ns, self.period_ns)
+        self.timer.set_repeated(0, self.period_ns, self.period_ns)
     }
 
     /// `timer_settime(2)`: no more signals.
@@ -108,7 +108,7 @@ impl WaitedTimer {
         let value = NEXT.fetch_add(1, Ordering::Relaxed) as usize;
         let signal = signal::for_waiting();
         let held = Held::new(signal)?;
-        Ok(Self { timer: PosixTimer::new(signal, value)?, held, signals: set_of(&[signal]), value })
+        Ok(Self { timer: PosixTimer::new(Clock::Monotonic, signal, value)?, held, signals: set_of(&[signal]), value })
     }
 }
 
@@ -163,7 +163,14 @@ impl HandledTimer {
         let held = Held::new(signal)?;
         let mask = held.mask_without()?;
         let seen = slot.fired();
-        Ok(Self { timer: PosixTimer::new(signal, slot.number())?, held, _handler: handler, mask, slot, seen })
+        Ok(Self {
+            timer: PosixTimer::new(Clock::Monotonic, signal, slot.number())?,
+            held,
+            _handler: handler,
+            mask,
+            slot,
+            seen,
+        })
     }
 }
 
@@ -320,11 +327,10 @@ pub struct Timerfd(OwnedFd);
 impl Timerfd {
     /// `timerfd_create(2)`, close-on-exec, blocking.
     pub fn new() -> Result<Self> {
-        // SAFETY: takes numbers only.
-        let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
-        let fd = check("timerfd_create", fd)?;
-        // SAFETY: the kernel just gave us this descriptor; nobody else owns it.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+        // SAFETY: takes numbers only, and returns a descriptor of this call alone.
+        unsafe {
+            descriptor("timerfd_create", libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC)).map(Self)
+        }
     }
 
     /// `timerfd_settime(2)`: one expiry in `duration_ns`; 0 disarms it. Discards an unread expiry.
@@ -394,7 +400,7 @@ impl Armed for PolledTimerfd {
 /// A periodic timer of the calling thread, deleted on drop.
 #[derive(Debug)]
 pub struct PeriodicTimer {
-    timer: libc::timer_t,
+    timer: PosixTimer,
     signals: libc::sigset_t,
     held: Held,
 }
@@ -404,34 +410,17 @@ impl PeriodicTimer {
     pub fn new(clock: Clock) -> Result<Self> {
         let signal = signal::for_waiting();
         let held = Held::new(signal)?;
-        // SAFETY: all-zero bytes are a valid sigevent.
-        let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
-        event.sigev_notify = libc::SIGEV_THREAD_ID;
-        event.sigev_signo = signal;
-        event.sigev_value = libc::sigval { sival_ptr: without_provenance_mut(0) };
-        // SAFETY: no arguments.
-        event.sigev_notify_thread_id = unsafe { libc::gettid() };
-        let mut timer: libc::timer_t = null_mut();
-        // SAFETY: `event` is valid for the call; `timer` is filled when it succeeds.
-        check("timer_create", unsafe { libc::timer_create(clock.id(), &raw mut event, &raw mut timer) })?;
-        Ok(Self { timer, signals: set_of(&[signal]), held })
+        Ok(Self { timer: PosixTimer::new(clock, signal, 0)?, signals: set_of(&[signal]), held })
     }
 
     /// `timer_settime(2)` with `TIMER_ABSTIME`: the first expiry at `first_ns` of the clock, then one each `period_ns`.
     pub fn start_at(&self, first_ns: i64, period_ns: i64) -> Result<()> {
-        self.set(libc::TIMER_ABSTIME, first_ns, period_ns)
+        self.timer.set_repeated(libc::TIMER_ABSTIME, first_ns.max(1), period_ns)
     }
 
     /// `timer_settime(2)`: the first expiry after a period, then one each `period_ns`.
     pub fn start(&self, period_ns: i64) -> Result<()> {
-        self.set(0, period_ns, period_ns)
-    }
-
-    fn set(&self, flags: i32, first_ns: i64, period_ns: i64) -> Result<()> {
-        let value = libc::itimerspec { it_interval: timespec_of(period_ns), it_value: timespec_of(first_ns.max(1)) };
-        // SAFETY: the timer exists until drop; `value` is valid for the call.
-        check("timer_settime", unsafe { libc::timer_settime(self.timer, flags, &raw const value, null_mut()) })
-            .map(drop)
+        self.timer.set_repeated(0, period_ns.max(1), period_ns)
     }
 
     /// `sigwaitinfo(2)`: until the next expiry.
@@ -447,15 +436,15 @@ impl PeriodicTimer {
     #[must_use]
     pub fn overrun(&self) -> u64 {
         // SAFETY: the timer exists until drop.
-        let count = unsafe { libc::timer_getoverrun(self.timer) };
+        let count = unsafe { libc::timer_getoverrun(self.timer.0) };
         u64::try_from(count).unwrap_or(0)
     }
 }
 
 impl Drop for PeriodicTimer {
     fn drop(&mut self) {
-        // SAFETY: the timer exists and is used no more.
-        unsafe { libc::timer_delete(self.timer) };
+        // Disarming cannot fail: the timer exists until its own drop.
+        let _ = self.timer.set(0);
         self.held.discard_pending();
     }
 }

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use entry::Raw;
 
+use crate::memory::Mapping;
 use crate::{Error, Result};
 
 mod entry;
@@ -78,21 +79,14 @@ impl Table {
             let table = format!("a table of {length} bytes, {allocated} of them allocated");
             return Err(Error::from_errno("mmap", libc::EINVAL).on(table));
         }
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
-        let start = unsafe {
-            let protection = libc::PROT_READ | libc::PROT_WRITE;
-            libc::mmap(std::ptr::null_mut(), BYTES, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
-        };
-        if start == libc::MAP_FAILED {
-            return Err(Error::last("mmap"));
-        }
-        // SAFETY: the mapping has this many bytes and stays. All of it is atomics, for which any bytes are valid, and bytes that nobody reads.
-        let table = unsafe { &*start.cast::<Self>() };
+        let mapping = Mapping::writable(BYTES, libc::MAP_SHARED, file.as_raw_fd())?;
+        // SAFETY: the mapping has this many bytes, and stays where it is returned. All of it is atomics, for which any bytes are valid, and bytes
+        // that nobody reads.
+        let table = unsafe { mapping.start().cast::<Self>().as_ref() };
         if table.head.magic.load(Ordering::Relaxed) != MAGIC {
-            // SAFETY: nothing refers to the mapping any more.
-            unsafe { libc::munmap(start, BYTES) };
             return Err(Error::from_errno("mmap", libc::EINVAL).on("a table of another version"));
         }
+        std::mem::forget(mapping);
         Ok(table)
     }
 

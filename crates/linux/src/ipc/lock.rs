@@ -7,20 +7,20 @@
 //! with MADV_DONTFORK (madvise(2)). So the file is opened again, mapped and locked, and its descriptor is closed. The kernel releases
 //! the lock with the mapping: on drop, when the process ends, and on exec.
 
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
-use std::ptr::NonNull;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::inherited::no_fork_meanwhile;
-use crate::{Error, Result, check};
+use crate::memory::Mapping;
+use crate::{Error, Result, check, descriptor};
 
 /// A locked byte. A copy in a forked child holds nothing and releases nothing.
 #[derive(Debug)]
 pub struct Hold {
     /// Keeps the open file; not copied by fork.
-    keeps: Page,
+    keeps: Option<Mapping>,
     /// 1 in the process that locked the byte; the kernel zeroes it in a forked child.
-    is_here: Page,
+    is_here: Mapping,
 }
 
 impl Hold {
@@ -29,24 +29,23 @@ impl Hold {
     /// # Errors
     /// Those of `open(2)` of /proc/self/fd/N, `mmap(2)`, `madvise(2)` and `fcntl(2)`; EINVAL before Linux 4.14.
     pub fn take(file: BorrowedFd<'_>, byte: u64) -> Result<Option<Self>> {
-        let is_here = Page::map(libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
-        is_here.advise(libc::MADV_WIPEONFORK)?;
-        is_here.word().store(1, Ordering::Relaxed);
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let is_here = page(protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, libc::MADV_WIPEONFORK)?;
+        word(&is_here).store(1, Ordering::Relaxed);
         let keeps = no_fork_meanwhile(|| {
             let file = reopen(file)?;
             // Neither read nor written: the mapping only refers to the open file.
-            let keeps = Page::map(libc::PROT_NONE, libc::MAP_SHARED, file.as_raw_fd())?;
-            keeps.advise(libc::MADV_DONTFORK)?;
+            let keeps = page(libc::PROT_NONE, libc::MAP_SHARED, file.as_raw_fd(), libc::MADV_DONTFORK)?;
             Ok(try_lock(file.as_fd(), byte)?.then_some(keeps))
         })??;
-        Ok(keeps.map(|keeps| Self { keeps, is_here }))
+        Ok(keeps.map(|keeps| Self { keeps: Some(keeps), is_here }))
     }
 
     /// Whether this process took the lock; false in a forked child. It reads a byte and makes no system call.
     #[inline]
     #[must_use]
     pub fn is_here(&self) -> bool {
-        self.is_here.word().load(Ordering::Relaxed) != 0
+        word(&self.is_here).load(Ordering::Relaxed) != 0
     }
 }
 
@@ -54,74 +53,32 @@ impl Drop for Hold {
     fn drop(&mut self) {
         if !self.is_here() {
             // In a forked child nothing is mapped there.
-            self.keeps.forget();
+            std::mem::forget(self.keeps.take());
         }
     }
 }
 
-/// One page, unmapped on drop.
-#[derive(Debug)]
-struct Page(Option<NonNull<u8>>);
-
-// SAFETY: the page is reached only through an atomic; unmapping may happen on any thread.
-unsafe impl Send for Page {}
-// SAFETY: as above.
-unsafe impl Sync for Page {}
-
-/// The kernel rounds it up to a page.
-const LEN: usize = 1;
-
-impl Page {
-    fn map(protection: i32, flags: i32, file: i32) -> Result<Self> {
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), LEN, protection, flags, file, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(Error::last("mmap").on("a page"));
-        }
-        Ok(Self(NonNull::new(start.cast())))
-    }
-
-    #[inline]
-    fn start(&self) -> *mut u8 {
-        self.0.map_or(std::ptr::null_mut(), NonNull::as_ptr)
-    }
-
-    fn advise(&self, advice: i32) -> Result<()> {
-        // SAFETY: a page of ours; the two kinds of advice given here concern forked children only.
-        check("madvise", unsafe { libc::madvise(self.start().cast(), LEN, advice) })?;
-        Ok(())
-    }
-
-    /// The first byte of a page that is readable and writable.
-    #[inline]
-    fn word(&self) -> &AtomicU8 {
-        // SAFETY: called for `is_here` only. It is mapped for reading and writing as long as `self`, and reached only through this
-        // atomic.
-        unsafe { AtomicU8::from_ptr(self.start()) }
-    }
-
-    fn forget(&mut self) {
-        self.0 = None;
-    }
+/// A page, with advice for forked children. The kernel rounds its length up.
+fn page(protection: i32, flags: i32, file: i32, advice: i32) -> Result<Mapping> {
+    let page = Mapping::new(1, protection, flags, file).map_err(|e| e.on("a page"))?;
+    // SAFETY: a page of ours; the two kinds of advice given here concern forked children only.
+    check("madvise", unsafe { libc::madvise(page.start().as_ptr().cast(), 1, advice) })?;
+    Ok(page)
 }
 
-impl Drop for Page {
-    fn drop(&mut self) {
-        if let Some(start) = self.0 {
-            // SAFETY: our own mapping, which nothing refers to any more.
-            unsafe { libc::munmap(start.as_ptr().cast(), LEN) };
-        }
-    }
+/// The first byte of a page that is readable and writable.
+#[inline]
+fn word(is_here: &Mapping) -> &AtomicU8 {
+    // SAFETY: called for `is_here` only. It is mapped for reading and writing as long as it lives, and reached only through this atomic.
+    unsafe { AtomicU8::from_ptr(is_here.start().as_ptr()) }
 }
 
 /// `open(2)` of `/proc/self/fd/N`: opens the same file again, for independent locks.
 pub fn reopen(file: BorrowedFd<'_>) -> Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());
-    // SAFETY: the path ends in a zero byte.
-    let fd = unsafe { libc::open(path.as_ptr().cast(), libc::O_RDWR | libc::O_CLOEXEC) };
-    let fd = check("open", fd).map_err(|e| e.on(path.trim_end_matches('\0')))?;
-    // SAFETY: the kernel just gave us this descriptor, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    // SAFETY: the path ends in a zero byte, and the call returns a descriptor of this call alone.
+    let fd = unsafe { descriptor("open", libc::open(path.as_ptr().cast(), libc::O_RDWR | libc::O_CLOEXEC)) };
+    fd.map_err(|e| e.on(path.trim_end_matches('\0')))
 }
 
 /// `fcntl(F_OFD_SETLK)`: locks the byte for this open file. `false`: another open file holds it.
@@ -192,9 +149,9 @@ mod tests {
         let mut child = Child::spawn("drops", move || {
             assert!(!copy.is_here());
             // In the child this is the only other reference: its memory is a copy.
-            let Page(Some(there)) = copy.keeps else { return };
+            let Some(there) = &copy.keeps else { return };
             // SAFETY: tells about the page and touches nothing.
-            let mapped = unsafe { libc::msync(there.as_ptr().cast(), LEN, libc::MS_ASYNC) };
+            let mapped = unsafe { libc::msync(there.start().as_ptr().cast(), 1, libc::MS_ASYNC) };
             assert_eq!(mapped, -1, "the mapping was not copied");
         })
         .unwrap();

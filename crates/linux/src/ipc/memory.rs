@@ -9,12 +9,13 @@
 use std::alloc::Layout;
 use std::ffi::{CStr, CString};
 use std::fmt;
-use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use crate::{Error, Result, check};
+use crate::memory::Mapping;
+use crate::{Error, Result, check, descriptor};
 
 /// Alignment of an allocated region: a page.
 const PAGE: usize = 4096;
@@ -27,10 +28,10 @@ pub struct Region {
 }
 
 /// The source of the memory, which determines how it is freed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Origin {
     /// `mmap(2)`.
-    Mapped,
+    Mapped { _mapping: Mapping },
     /// `shmat(2)`.
     Attached,
     /// The allocator.
@@ -82,14 +83,8 @@ impl Region {
     }
 
     fn mmap(len: usize, flags: i32, file: i32) -> Result<Self> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
-        let base = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, file, 0) };
-        if base == libc::MAP_FAILED {
-            return Err(Error::last("mmap").on(format!("{len} bytes")));
-        }
-        let base = NonNull::new(base.cast()).ok_or_else(|| Error::from_errno("mmap", libc::ENOMEM))?;
-        Ok(Self { base, len, origin: Origin::Mapped })
+        let mapping = Mapping::writable(len, flags, file).map_err(|e| e.on(format!("{len} bytes")))?;
+        Ok(Self { base: mapping.start(), len, origin: Origin::Mapped { _mapping: mapping } })
     }
 
     /// The length in bytes.
@@ -176,8 +171,7 @@ impl Drop for Region {
     fn drop(&mut self) {
         let base = self.base.as_ptr();
         match self.origin {
-            // SAFETY: our own mapping, which nothing refers to any more.
-            Origin::Mapped => drop(unsafe { libc::munmap(base.cast(), self.len) }),
+            Origin::Mapped { .. } => {}
             // SAFETY: our own attachment, which nothing refers to any more.
             Origin::Attached => drop(unsafe { libc::shmdt(base.cast()) }),
             // SAFETY: allocated with this very layout.
@@ -313,11 +307,10 @@ unsafe fn blocks(to: *mut u8, from: *const u8, bytes: usize) {
 /// `memfd_create(2)`: an unnamed file of `len` zero bytes with a sealed length, so that its mapping never raises SIGBUS. `/proc` shows
 /// `label`. Closed on exec.
 pub fn sealed_memfd(label: &CStr, len: u64) -> Result<OwnedFd> {
-    // SAFETY: `label` is a C string that outlives the call.
-    let fd = unsafe { libc::memfd_create(label.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
-    let fd = check("memfd_create", fd)?;
-    // SAFETY: the kernel just gave us this descriptor, and nobody else knows it.
-    let file = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: `label` is a C string that outlives the call, which returns a descriptor of this call alone.
+    let file = unsafe {
+        descriptor("memfd_create", libc::memfd_create(label.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING))
+    }?;
     set_len(&file, len)?;
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     // SAFETY: this command takes an integer.
@@ -352,11 +345,9 @@ pub fn open_shm(name: &str) -> Result<OwnedFd> {
 
 fn shm_open(name: &str, flags: i32) -> Result<OwnedFd> {
     let c_name = c_string("shm_open", name)?;
-    // SAFETY: a C string that outlives the call.
-    let fd = unsafe { libc::shm_open(c_name.as_ptr(), flags | libc::O_CLOEXEC, 0o600) };
-    let fd = check("shm_open", fd).map_err(|e| e.on(name))?;
-    // SAFETY: the kernel just gave us this descriptor, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    // SAFETY: a C string that outlives the call, which returns a descriptor of this call alone.
+    let fd = unsafe { descriptor("shm_open", libc::shm_open(c_name.as_ptr(), flags | libc::O_CLOEXEC, 0o600)) };
+    fd.map_err(|e| e.on(name))
 }
 
 /// `shm_unlink(3)`: removes the name; processes that have the file open keep it.

@@ -1,9 +1,9 @@
 //! Signals with a value of eight bytes: `sigqueue(3)`, `sigwaitinfo(2)`, `signalfd(2)`.
 
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
-use crate::signal::change_mask;
+use crate::signal::{change_mask, read_signalfd, set_of, signalfd};
 use crate::{Error, Result, check};
 
 /// Bytes of a signal's value: the size of a pointer.
@@ -16,13 +16,7 @@ pub fn signal() -> i32 {
 }
 
 fn set() -> libc::sigset_t {
-    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: the set is writable, emptied before use, and the signal's number is valid.
-    unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        libc::sigaddset(set.as_mut_ptr(), signal());
-        set.assume_init()
-    }
+    set_of(&[signal()])
 }
 
 /// `pthread_sigmask(3)`: blocks the signal on this thread, so that it stays pending. Restores the mask on drop.
@@ -42,8 +36,8 @@ impl Drop for Blocked {
     fn drop(&mut self) {
         // A pending signal would end the process when unblocked: take it first.
         while matches!(try_receive(), Ok(Some(_))) {}
-        // SAFETY: the mask was this thread's before.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+        // With a mask that the kernel gave it cannot fail.
+        drop(change_mask(libc::SIG_SETMASK, &self.before));
     }
 }
 
@@ -111,26 +105,15 @@ pub fn try_receive() -> Result<Option<usize>> {
 
 /// `signalfd(2)`: a descriptor for the signal, which must be blocked.
 pub fn descriptor(polling: bool) -> Result<OwnedFd> {
-    let set = set();
-    let flags = libc::SFD_CLOEXEC | if polling { libc::SFD_NONBLOCK } else { 0 };
-    // SAFETY: the set is valid for the call.
-    let fd = check("signalfd", unsafe { libc::signalfd(-1, &raw const set, flags) })?;
-    // SAFETY: the kernel just gave us this descriptor, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    signalfd(&set(), polling)
 }
 
 /// `read(2)` of a signalfd: the value. EAGAIN if non-blocking and no signal is pending.
 #[inline]
 pub fn read(descriptor: BorrowedFd<'_>) -> Result<usize> {
-    let mut info = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
-    let bytes = size_of::<libc::signalfd_siginfo>();
-    // SAFETY: the buffer is writable for its length.
-    let n = unsafe { libc::read(descriptor.as_raw_fd(), info.as_mut_ptr().cast(), bytes) };
-    match usize::try_from(n) {
-        // SAFETY: filled by the call.
-        Ok(n) if n == bytes => Ok(unsafe { info.assume_init() }.ssi_ptr as usize),
-        Ok(_) => Err(Error::from_errno("read", libc::EIO).on("signalfd")),
-        Err(_) => Err(Error::last("read").on("signalfd")),
+    match read_signalfd(descriptor)? {
+        Some(info) => Ok(info.ssi_ptr as usize),
+        None => Err(Error::from_errno("read", libc::EIO).on("signalfd")),
     }
 }
 

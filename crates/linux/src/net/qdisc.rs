@@ -1,9 +1,9 @@
 //! The queueing discipline of a network interface, through rtnetlink (`rtnetlink(7)`, `RTM_GETQDISC`).
 
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::AsRawFd as _;
 
-use crate::{Error, Result, check};
+use crate::{Error, Result, check, descriptor};
 
 /// The request: a netlink header and a `struct tcmsg` (include/uapi/linux/rtnetlink.h).
 #[repr(C)]
@@ -84,9 +84,8 @@ pub fn kinds(interface: &str) -> Result<Vec<String>> {
     let index = interface_index(interface)?;
     // SAFETY: takes numbers.
     let raw = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
-    check("socket", raw).map_err(|e| e.on("NETLINK_ROUTE"))?;
     // SAFETY: a new descriptor that nobody else has.
-    let socket = unsafe { OwnedFd::from_raw_fd(raw) };
+    let socket = unsafe { descriptor("socket", raw) }.map_err(|e| e.on("NETLINK_ROUTE"))?;
     let request = Request {
         header: libc::nlmsghdr {
             nlmsg_len: size_of::<Request>() as u32,

@@ -4,7 +4,8 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::event::{Record, Sample};
-use crate::{Error, Result, bpf};
+use crate::memory::Mapping;
+use crate::{Result, bpf};
 
 /// Where the words of a ring's header lie: written by the program, read by this process, and so on.
 pub(super) const HEAD: i16 = 0;
@@ -28,7 +29,7 @@ pub(super) const MOST: usize = 256;
 #[derive(Debug)]
 pub(super) struct Buffer {
     map: OwnedFd,
-    base: *mut u8,
+    mapping: Mapping,
     rings: usize,
     /// Of the largest ring.
     bytes: usize,
@@ -36,23 +37,13 @@ pub(super) struct Buffer {
     lost: Vec<u64>,
 }
 
-// SAFETY: the mapping belongs to this value alone, and any thread may read it.
-unsafe impl Send for Buffer {}
-
 impl Buffer {
     /// Rings of these sizes, powers of two; a CPU without one has 0.
     pub(super) fn open(sizes: &[usize]) -> Result<Self> {
         let bytes = sizes.iter().copied().max().unwrap_or(0).max(rustix::param::page_size());
         let map = bpf::array(element(bytes) as u32, sizes.len() as u32, MMAPABLE)?;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let length = sizes.len() * element(bytes);
-        // SAFETY: asks for a new mapping at an address of the kernel's choice.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, map.as_raw_fd(), 0) };
-        if base == libc::MAP_FAILED {
-            return Err(Error::last("mmap"));
-        }
-        let buffer = Self { map, base: base.cast(), rings: sizes.len(), bytes, lost: vec![0; sizes.len()] };
+        let mapping = Mapping::writable(sizes.len() * element(bytes), libc::MAP_SHARED, map.as_raw_fd())?;
+        let buffer = Self { map, mapping, rings: sizes.len(), bytes, lost: vec![0; sizes.len()] };
         for (cpu, size) in sizes.iter().enumerate() {
             buffer.word(cpu, MASK).store(size.saturating_sub(1) as u64, Ordering::Relaxed);
             buffer.word(cpu, ROOM).store(size.saturating_sub(MOST) as u64, Ordering::Relaxed);
@@ -113,7 +104,7 @@ impl Buffer {
         let from = cpu * element(self.bytes) + HEADER + (at & self.word(cpu, MASK).load(Ordering::Relaxed)) as usize;
         // SAFETY: an event begins within the ring, and MOST bytes more belong to it. The program does not write there before the tail
         // passes.
-        let bytes = unsafe { std::slice::from_raw_parts(self.base.add(from), MOST) };
+        let bytes = unsafe { std::slice::from_raw_parts(self.mapping.start().as_ptr().add(from), MOST) };
         let time_ns = u64::from_ne_bytes(bytes[..8].try_into().ok()?);
         let length = usize::from(u16::from_ne_bytes(bytes[10..12].try_into().ok()?));
         // A length of zero would never end; the program writes none.
@@ -123,14 +114,13 @@ impl Buffer {
     fn word(&self, cpu: usize, at: i16) -> &AtomicU64 {
         debug_assert!(cpu < self.rings);
         // SAFETY: an aligned word of the mapping, which lives as long as `self`. Both sides use it as an atomic.
-        unsafe { &*self.base.add(cpu * element(self.bytes) + at.unsigned_abs() as usize).cast::<AtomicU64>() }
-    }
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        // SAFETY: unmaps what `open` mapped; no reference into it is left.
-        unsafe { libc::munmap(self.base.cast(), self.rings * element(self.bytes)) };
+        unsafe {
+            self.mapping
+                .start()
+                .add(cpu * element(self.bytes) + at.unsigned_abs() as usize)
+                .cast::<AtomicU64>()
+                .as_ref()
+        }
     }
 }
 

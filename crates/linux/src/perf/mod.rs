@@ -8,7 +8,7 @@
 //! It needs Linux 5.12 and CAP_BPF with CAP_PERFMON, or CAP_SYS_ADMIN.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,8 @@ use perf_event_open_sys::{ioctls, perf_event_open};
 use program::{RAW, program};
 use rustix::event::{PollFd, PollFlags};
 
-use crate::{Error, Result, bpf, check};
+use crate::memory::Mapping;
+use crate::{Error, Result, bpf, check, descriptor};
 
 mod buffer;
 mod event;
@@ -163,45 +164,35 @@ fn open(attr: &mut bindings::perf_event_attr, cpu: usize) -> Result<OwnedFd> {
     let call = |attr: &mut bindings::perf_event_attr| unsafe {
         perf_event_open(attr, -1, cpu as i32, -1, u64::from(bindings::PERF_FLAG_FD_CLOEXEC))
     };
-    let fd = match check("perf_event_open", call(attr)) {
+    // SAFETY: the kernel gives the descriptor to this call alone.
+    let opened = |returned| unsafe { descriptor("perf_event_open", returned) };
+    match opened(call(attr)) {
         // Before Linux 6.0 an event does not count what it drops.
         Err(e) if e.errno() == libc::EINVAL => {
             attr.read_format = 0;
-            check("perf_event_open", call(attr))?
+            opened(call(attr))
         }
-        done => done?,
-    };
-    // SAFETY: the kernel just gave this number to this call, so nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+        done => done,
+    }
 }
 
 /// The mapped ring of perf_event_open(2), a page of positions and 2^n pages of data: the kernel writes at `data_head`, this process frees
 /// at `data_tail`.
 #[derive(Debug)]
 struct Ring {
-    base: *mut u8,
+    mapping: Mapping,
     page: usize,
     bytes: usize,
     /// An entry that goes around the end, in one piece.
     pieced: Vec<u8>,
 }
 
-// SAFETY: the mapping belongs to this value alone, and any thread may read it.
-unsafe impl Send for Ring {}
-
 impl Ring {
     fn map(event: &OwnedFd, order: u32) -> Result<Self> {
         let page = rustix::param::page_size();
         let bytes = page << order;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: asks for a new mapping at an address of the kernel's choice.
-        let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), page + bytes, protection, libc::MAP_SHARED, event.as_raw_fd(), 0)
-        };
-        if base == libc::MAP_FAILED {
-            return Err(Error::last("mmap"));
-        }
-        Ok(Self { base: base.cast(), page, bytes, pieced: Vec::with_capacity(1 << 16) })
+        let mapping = Mapping::writable(page + bytes, libc::MAP_SHARED, event.as_raw_fd())?;
+        Ok(Self { mapping, page, bytes, pieced: Vec::with_capacity(1 << 16) })
     }
 
     fn drain(&mut self, each: &mut dyn FnMut(Record<'_>)) {
@@ -209,8 +200,8 @@ impl Ring {
         let tail_of = std::mem::offset_of!(perf_event_mmap_page, data_tail);
         // SAFETY: both positions are aligned words of the first page, which is mapped as long as `self` lives. The kernel writes the
         // first and reads the second; both sides use them as atomics (perf_event_open(2), "mmap layout").
-        let (head, tail) =
-            unsafe { (&*self.base.add(head_of).cast::<AtomicU64>(), &*self.base.add(tail_of).cast::<AtomicU64>()) };
+        let [head, tail] =
+            [head_of, tail_of].map(|at| unsafe { &*self.mapping.start().as_ptr().add(at).cast::<AtomicU64>() });
         let end = head.load(Ordering::Acquire);
         let mut at = tail.load(Ordering::Relaxed);
         while at < end {
@@ -238,23 +229,18 @@ impl Ring {
         let from = (position as usize) & (self.bytes - 1);
         let straight = length.min(self.bytes - from);
         // SAFETY: `from + straight` lies in the data pages, and the kernel does not write there before `data_tail` passes.
-        let first = unsafe { std::slice::from_raw_parts(self.base.add(self.page + from), straight) };
+        let first =
+            unsafe { std::slice::from_raw_parts(self.mapping.start().as_ptr().add(self.page + from), straight) };
         if straight == length {
             return first;
         }
         self.pieced.clear();
         self.pieced.extend_from_slice(first);
         // SAFETY: the rest lies at the beginning of the data pages.
-        let rest = unsafe { std::slice::from_raw_parts(self.base.add(self.page), length - straight) };
+        let rest =
+            unsafe { std::slice::from_raw_parts(self.mapping.start().as_ptr().add(self.page), length - straight) };
         self.pieced.extend_from_slice(rest);
         &self.pieced
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: unmaps what `map` mapped; no reference into it is left.
-        unsafe { libc::munmap(self.base.cast(), self.page + self.bytes) };
     }
 }
 

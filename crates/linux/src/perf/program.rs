@@ -4,7 +4,10 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 use super::buffer::{HEAD, HEADER, LOST, MASK, MOST, ON, ROOM, TAIL};
 use super::event::{Filter, Number, Recorded, Syscall};
-use crate::bpf::{CALL, CPU, EXIT, MOVE, MOVE_VALUE, TIME, instruction};
+use crate::bpf::{
+    ADD, ADD_VALUE, CALL, CPU, EXIT, IF_ABOVE, IF_BELOW_VALUE, MOVE, MOVE_VALUE, SHIFT_VALUE, SUBTRACT, TIME,
+    instruction,
+};
 
 /// Bytes kept of a text (`__data_loc`): the name of an interrupt.
 pub(super) const TEXT: usize = 24;
@@ -12,18 +15,12 @@ pub(super) const TEXT: usize = 24;
 /// Codes of `Documentation/bpf/standardization/instruction-set.rst` that `bpf.rs` does not need.
 const LOAD: [(usize, u8); 4] = [(8, 0x79), (4, 0x61), (2, 0x69), (1, 0x71)];
 const STORE: [(usize, u8); 4] = [(8, 0x7b), (4, 0x63), (2, 0x6b), (1, 0x73)];
-const ADD: u8 = 0x0f;
-const ADD_VALUE: u8 = 0x07;
-const SUBTRACT: u8 = 0x1f;
 const AND: u8 = 0x5f;
 const AND_VALUE: u8 = 0x57;
 const OR_VALUE: u8 = 0x47;
-const SHIFT_LEFT: u8 = 0x67;
 const SHIFT_RIGHT: u8 = 0x77;
 const JUMP: u8 = 0x05;
 const IF_VALUE: u8 = 0x15;
-const IF_ABOVE: u8 = 0x2d;
-const IF_BELOW_VALUE: u8 = 0xa5;
 const IF_NOT_ABOVE_VALUE: u8 = 0xb5;
 /// `BPF_ATOMIC`, with `BPF_ADD | BPF_FETCH`: orders the writes before it.
 const ATOMIC: u8 = 0xdb;
@@ -50,7 +47,7 @@ const ARGUMENTS: [i16; 4] = [56, 48, 40, 0];
 /// The program. `bytes` is the largest ring, a power of two; `first` is the number of the ring of CPU 0.
 pub(super) fn program(map: BorrowedFd<'_>, event: &Recorded<'_>, bytes: usize, first: usize) -> Vec<u64> {
     let mut code = vec![instruction(MOVE, 6, 1, 0, 0), instruction(CALL, 0, 0, 0, THREAD)];
-    code.extend([instruction(SHIFT_LEFT, 0, 0, 0, 32), instruction(MOVE, 7, 0, 0, 0)]);
+    code.extend([instruction(SHIFT_VALUE, 0, 0, 0, 32), instruction(MOVE, 7, 0, 0, 0)]);
     if let Some(filter) = &event.filter {
         passes(&mut code, filter);
     }
