@@ -50,7 +50,6 @@ mod recorder;
 pub mod remedy;
 pub mod sanitize;
 pub mod statistics;
-mod tally;
 mod tree;
 
 pub use distribution::{Bucket, RANGE_NS, SIGNIFICANT_DIGITS};
@@ -62,8 +61,7 @@ pub use identity::{Identity, identities, keys_by_label, telling};
 pub use json::json_schema;
 pub use json::{ReadError, SCHEMA_ID, WriteError, to_json};
 pub use model::*;
-pub use recorder::Recorder;
+pub use recorder::{Recorder, SeriesId, SeriesTally, Usage};
 pub use remedy::Remedy;
 pub use statistics::Quantile;
-pub use tally::{SeriesId, SeriesTally, Usage};
 pub use tree::CpuList;

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::state_dir::StateDir;
+use super::files::StateDir;
 use super::{Error, Form, Left, NotRestored, Setting, files};
 
 /// Longest journal read: five settings of every possible policy.

@@ -9,7 +9,7 @@
 //!
 //! It writes nothing but the files of a `Form` into /sys or /proc, and a journal cannot name other files.
 //!
-//! Layers: files, state_dir < journal, keeper.
+//! Layers: files < journal, keeper.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
@@ -21,10 +21,9 @@ use crate::need::Need;
 pub(crate) mod files;
 pub(crate) mod journal;
 pub(crate) mod keeper;
-mod state_dir;
 
+pub use files::{LockWait, StateDir};
 pub(crate) use journal::{put_back, replay};
-pub use state_dir::{LockWait, StateDir};
 
 /// Why a setting of the machine could not be read or changed. [`Error::needs`] says what it lacks.
 #[derive(Debug, thiserror::Error)]

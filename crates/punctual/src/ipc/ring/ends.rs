@@ -10,10 +10,9 @@ use punctual_linux::ipc::{Region, lock};
 
 use crate::backoff::{Backoff, Limits, Step};
 use crate::ipc::ring::layout::{
-    AT_HEAD, AT_RECEIVER, AT_RECEIVER_SLEEPS, AT_SENDER, AT_SENDER_SLEEPS, DATA, LEFT, NEVER, RECEIVER_LOCK,
+    AT_HEAD, AT_RECEIVER, AT_RECEIVER_SLEEPS, AT_SENDER, AT_SENDER_SLEEPS, DATA, LEFT, Memory, NEVER, RECEIVER_LOCK,
     SENDER_LOCK, THERE, frame, largest_message, mark, slot,
 };
-use crate::ipc::ring::memory::Memory;
 use crate::ipc::ring::writer::Writer;
 use crate::ipc::ring::{ReceiveError, RingError, SendError};
 

@@ -62,7 +62,6 @@ use crate::need::Need;
 mod ends;
 mod file;
 pub mod layout;
-mod memory;
 mod writer;
 
 #[cfg(all(test, loom))]

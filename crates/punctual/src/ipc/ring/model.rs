@@ -12,8 +12,7 @@ use loom::sync::{Condvar, Mutex};
 
 use super::SendError;
 use super::ends::Reader;
-use super::layout::{AT_HEAD, AT_RECEIVER_SLEEPS, AT_SENDER_SLEEPS, AT_TAIL, DATA};
-use super::memory::Memory;
+use super::layout::{AT_HEAD, AT_RECEIVER_SLEEPS, AT_SENDER_SLEEPS, AT_TAIL, DATA, Memory};
 use super::writer::Writer;
 
 /// Memory whose accesses the checker orders. Sleeps have no time limit: a lost wake-up is a deadlock.

@@ -2,9 +2,9 @@
 
 use super::SendError;
 use super::layout::{
-    AT_HEAD, AT_RECEIVER_SLEEPS, AT_SENDER_SLEEPS, AT_TAIL, DATA, frame, largest_message, mark, plausible, slot, word,
+    AT_HEAD, AT_RECEIVER_SLEEPS, AT_SENDER_SLEEPS, AT_TAIL, DATA, Memory, frame, largest_message, mark, plausible,
+    slot, word,
 };
-use super::memory::Memory;
 
 /// Writes frames. One writer per ring at a time.
 #[derive(Debug)]
