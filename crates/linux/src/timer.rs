@@ -12,10 +12,8 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::clock::{Clock, now_ns, timespec_of};
-use crate::signal::set_of;
-use crate::signal::{self, Action, AlarmTarget, Handler, Held, Slot};
-use crate::sleep::Epoll;
-use crate::sleep::{Armed, Ended};
+use crate::signal::{self, Action, AlarmTarget, Handler, Held, Slot, set_of};
+use crate::sleep::{Armed, Ended, Epoll};
 use crate::{Error, Result, check, descriptor};
 
 /// A timer of `timer_create(2)`, deleted on drop.

@@ -5,8 +5,7 @@ use std::cell::LazyCell;
 use punctual_linux::sched as linux;
 use rustix::io::Errno;
 
-use super::set::Conditions;
-use super::set::of_another_thread;
+use super::set::{Conditions, of_another_thread};
 use super::surroundings::{Reason, Surroundings};
 use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored};
 use crate::cpu_set::{CpuSet, HIGHEST_CPU};

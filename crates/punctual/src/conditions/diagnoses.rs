@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use punctual_linux::Error;
 
-use super::Thread;
 use super::surroundings::{Reason, Surroundings};
-use super::{CONDITIONS, Condition, dma_latency, lock_memory, nice, policy, set as reasons};
+use super::{CONDITIONS, Condition, Thread, dma_latency, lock_memory, nice, policy, set as reasons};
 use crate::policy::Policy;
 
 const EPERM: i32 = 1;

@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use rustix::fs::{Access, access};
 
-use super::cpu;
 use super::set::Conditions;
 use super::surroundings::{Reason, Surroundings};
-use super::{Applying, Condition, Definition, Frequency, Held, InvalidValue, Probe, Scope, Target, Value};
+use super::{Applying, Condition, Definition, Frequency, Held, InvalidValue, Probe, Scope, Target, Value, cpu};
 use crate::cpu_set::CpuSet;
 use crate::cpufreq::{Attribute, Error, FREQUENCY, GovernorGuard, format_frequency, parse_frequency};
 use crate::need::Need;

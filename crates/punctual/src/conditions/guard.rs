@@ -4,8 +4,7 @@ use std::cell::LazyCell;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
-use super::set::Conditions;
-use super::set::{Lost, Refused};
+use super::set::{Conditions, Lost, Refused};
 use super::surroundings::{Reason, Surroundings};
 use super::{Applying, CONDITIONS, Condition, Kept, Probe, Scope, Target, Thread};
 use crate::need::Need;

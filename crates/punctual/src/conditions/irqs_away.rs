@@ -12,16 +12,14 @@ use std::time::Duration;
 
 use rustix::fs::{Access, access};
 
-use super::cpu;
 use super::set::Conditions;
 use super::surroundings::{Reason, Surroundings};
-use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Scope, Target, Value};
+use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Scope, Target, Value, cpu};
 use crate::cpu_set::CpuSet;
 use crate::need::Need;
 use crate::restore::journal::Journal;
 use crate::restore::keeper::Keeper;
-use crate::restore::{Error, LockWait, NotRestored, Setting, files, put_back, replay};
-use crate::restore::{FileForm, Form, HIGHEST_ITEM};
+use crate::restore::{Error, FileForm, Form, HIGHEST_ITEM, LockWait, NotRestored, Setting, files, put_back, replay};
 
 /// Longest wait for another program that moves interrupts; it may be about to end.
 const PATIENCE: LockWait = LockWait::AtMost(Duration::from_secs(2));

@@ -11,8 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use punctual_linux::{Error, memory as linux};
 use rustix::io::Errno;
 
-use super::set::Conditions;
-use super::set::{is, withheld};
+use super::set::{Conditions, is, withheld};
 use super::surroundings::{Reason, Surroundings, status_kib};
 use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Scope, Target, Thread, Value, not_restored};
 use crate::need::Need;

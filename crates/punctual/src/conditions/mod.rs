@@ -55,8 +55,7 @@ use crate::policy::{Policy, PolicyError};
 use crate::restore::{NotRestored, StateDir};
 
 pub use guard::{Applied, Guard, recover};
-pub use set::Conditions;
-pub use set::{Lost, Refused};
+pub use set::{Conditions, Lost, Refused};
 pub(crate) use surroundings::may_raise_limits;
 pub use thread_state::ThreadState;
 

@@ -8,11 +8,11 @@ use punctual_linux::Error;
 use punctual_linux::sched::{self, Attributes};
 use rustix::io::Errno;
 
-use super::set::Conditions;
-use super::set::{irreversible, is, of_another_thread, sys_nice_withheld};
+use super::set::{Conditions, irreversible, is, of_another_thread, sys_nice_withheld};
 use super::surroundings::{Reason, Surroundings};
-use super::timer_slack;
-use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored};
+use super::{
+    Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored, timer_slack,
+};
 use crate::need::Need;
 use crate::policy::Policy;
 use crate::restore::NotRestored;

@@ -10,8 +10,7 @@ use std::time::Duration;
 use punctual_linux::Error;
 use punctual_linux::sched::{self, Attributes};
 
-use super::set::Conditions;
-use super::set::of_another_thread;
+use super::set::{Conditions, of_another_thread};
 use super::surroundings::{Reason, Surroundings};
 use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored, shown};
 use crate::duration::parse_duration;

@@ -5,12 +5,9 @@ use std::time::Duration;
 use punctual_linux::sched::{self, Attributes};
 
 use super::policy::Scheduling;
-use super::set::Refused;
-use super::set::of_another_thread;
-use super::surroundings::Reason;
-use super::surroundings::Surroundings;
-use super::{Condition, Thread, Value};
-use super::{cpu, nice, slice, timer_slack};
+use super::set::{Refused, of_another_thread};
+use super::surroundings::{Reason, Surroundings};
+use super::{Condition, Thread, Value, cpu, nice, slice, timer_slack};
 use crate::cpu_set::CpuSet;
 use crate::need::Need;
 use crate::policy::Policy;

@@ -12,8 +12,7 @@ use std::{fs, io};
 use punctual_linux::sched::{set_timer_slack_ns, timer_slack_ns};
 use rustix::io::Errno;
 
-use super::set::Conditions;
-use super::set::of_another_thread;
+use super::set::{Conditions, of_another_thread};
 use super::surroundings::{Reason, Surroundings};
 use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored, shown};
 use crate::duration::parse_duration;

@@ -37,12 +37,10 @@ use std::time::{Duration, Instant};
 
 use punctual_linux::sched;
 
-use super::Attribute;
-use super::Error;
 use super::guard::GovernorGuard;
-use super::system::{Cpufreq, Energy};
-use super::system::{CpufreqPolicy, Lever, clamp};
+use super::system::{Cpufreq, CpufreqPolicy, Energy, Lever, clamp};
 use super::work::{FullSpeed, LONGEST, Lead};
+use super::{Attribute, Error};
 use crate::restore::{LockWait, NotRestored};
 
 /// Trials at construction, so that the first activation already has a lead.

@@ -1,10 +1,8 @@
 //! The guard: the only way to change a frequency setting temporarily.
 
-use crate::cpufreq::Error;
-use crate::cpufreq::system::Cpufreq;
-use crate::cpufreq::system::CpufreqPolicy;
+use crate::cpufreq::system::{Cpufreq, CpufreqPolicy};
 use crate::cpufreq::threads::{GovernorThread, Raised, THREADS};
-use crate::cpufreq::{Attribute, FORM};
+use crate::cpufreq::{Attribute, Error, FORM};
 use crate::restore;
 use crate::restore::journal::{Contents, Journal};
 use crate::restore::keeper::Keeper;

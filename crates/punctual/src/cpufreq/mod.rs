@@ -42,8 +42,7 @@ mod work;
 
 pub use boost::{Activation, Boost, Cost};
 pub use guard::{GovernorGuard, Restored};
-pub use system::{Cpufreq, Energy, EnergyZone, IdleState};
-pub use system::{CpufreqPolicy, Lever};
+pub use system::{Cpufreq, CpufreqPolicy, Energy, EnergyZone, IdleState, Lever};
 pub use threads::{GovernorThread, Serves};
 pub use work::Work;
 

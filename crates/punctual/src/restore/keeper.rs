@@ -17,8 +17,7 @@ use std::process::{Child, Command, Stdio};
 
 use punctual_linux::inherited::Apart;
 
-use super::Error;
-use super::Form;
+use super::{Error, Form};
 
 /// `$1` is the folder of the items, `$2` the journal, `$3` the raised threads. `$4` to `$6` are the form. They are the
 /// prefix of an item's folder, the names of files between spaces, and the bytes of values. Settings need built-in

@@ -1,8 +1,7 @@
 //! The CPUs: model, number, isolated ones, idle states and frequency scaling.
 
 use crate::model::{Cpufreq, Cpuidle};
-use crate::tree::CpuList;
-use crate::tree::Tree;
+use crate::tree::{CpuList, Tree};
 
 /// Arm's own cores, by part number (MIDR; arch/arm64/include/asm/cputype.h and the cores' technical reference manuals).
 const ARM_PARTS: [(u32, &str); 26] = [

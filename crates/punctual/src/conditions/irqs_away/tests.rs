@@ -4,8 +4,7 @@ use std::process::{Command, Stdio};
 use punctual_testing::{Lack, lacks, skip, until};
 
 use super::*;
-use crate::conditions::Applied;
-use crate::conditions::Thread;
+use crate::conditions::{Applied, Thread};
 use crate::restore::StateDir;
 
 /// Root of the killed program's fixture; unset in the parent.

@@ -67,8 +67,7 @@ mod writer;
 #[cfg(all(test, loom))]
 mod model;
 
-pub use ends::WaitStrategy;
-pub use ends::{Receiver, Sender};
+pub use ends::{Receiver, Sender, WaitStrategy};
 pub use file::Ring;
 
 /// A ring could not be created, opened or attached to. [`RingError::needs`] says what it lacks.
