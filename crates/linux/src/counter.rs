@@ -25,7 +25,7 @@ impl RawCounter {
     /// On x86, the CPU announces an invariant TSC (CPUID 8000_0007H:EDX bit 8), or it is the kernel's clock source. In both cases the
     /// kernel must not have marked it unstable. The error names the failed condition.
     pub fn open() -> Result<Self, NoCounter> {
-        availability().map(|()| Self(()))
+        arch_availability().map(|()| Self(()))
     }
 
     /// The counter's name.
@@ -47,11 +47,6 @@ impl RawCounter {
     pub fn ticks_serialised(self) -> u64 {
         read_serialised()
     }
-}
-
-/// Whether the counter can serve as a clock; otherwise the reason.
-pub fn availability() -> Result<(), NoCounter> {
-    arch_availability()
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -103,6 +98,7 @@ fn read_serialised() -> u64 {
     read()
 }
 
+/// Whether the counter can serve as a clock; otherwise the reason.
 #[cfg(target_arch = "aarch64")]
 #[allow(clippy::unnecessary_wraps)]
 fn arch_availability() -> Result<(), NoCounter> {

@@ -31,15 +31,14 @@ const PAGE: usize = 4096;
 /// `mlockall(MCL_CURRENT | MCL_FUTURE)`: keeps every page of the process, present and future, in memory.
 pub fn lock_all() -> Result<()> {
     // SAFETY: takes flags; changes residency of pages, never their contents.
-    check("mlockall(MCL_CURRENT | MCL_FUTURE)", unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) })?;
-    Ok(())
+    check("mlockall(MCL_CURRENT | MCL_FUTURE)", unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) })
+        .map(drop)
 }
 
 /// `munlockall(2)`: unlocks every page of the process, including pages locked by other code.
 pub fn unlock_all() -> Result<()> {
     // SAFETY: takes nothing; changes residency of pages, never their contents.
-    check("munlockall", unsafe { libc::munlockall() })?;
-    Ok(())
+    check("munlockall", unsafe { libc::munlockall() }).map(drop)
 }
 
 /// Writes to each page of the next [`PREFAULTED_STACK_BYTES`] of the calling thread's stack. Later use then causes no page fault. The

@@ -103,13 +103,6 @@ impl Drop for BlockedSignals {
     }
 }
 
-/// Whether `signal` is blocked on the calling thread.
-pub fn is_blocked(signal: i32) -> Result<bool> {
-    let mask = change_mask(libc::SIG_BLOCK, &set_of(&[]))?;
-    // SAFETY: reads an initialised set.
-    Ok(check("sigismember", unsafe { libc::sigismember(&raw const mask, signal) })? == 1)
-}
-
 /// `tgkill(2)`: sends `signal` to thread `tid` of this process. ESRCH once that thread has ended. Signal 0 only checks that it exists.
 pub fn send_signal_to_thread(tid: i32, signal: i32) -> Result<()> {
     // SAFETY: takes numbers; what a handler then does is the business of whoever installed it.
@@ -506,6 +499,13 @@ mod tests {
     use super::*;
     use crate::sched::current_thread_id;
     use crate::sleep::{self, Ended};
+
+    /// Whether `signal` is blocked on the calling thread.
+    fn is_blocked(signal: i32) -> Result<bool> {
+        let mask = change_mask(libc::SIG_BLOCK, &set_of(&[]))?;
+        // SAFETY: reads an initialised set.
+        Ok(check("sigismember", unsafe { libc::sigismember(&raw const mask, signal) })? == 1)
+    }
 
     #[test]
     fn blocked_then_as_before() {

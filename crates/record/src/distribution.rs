@@ -51,16 +51,6 @@ pub enum Error {
     },
 }
 
-/// The histograms of a series as stored in its file: HdrHistogram V2, compressed, base64. Every HdrHistogram library
-/// reads this format.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Histograms {
-    /// Samples of zero or more; absent if there are none.
-    pub histogram: Option<String>,
-    /// Magnitudes of negative samples; absent if there are none.
-    pub negative_histogram: Option<String>,
-}
-
 /// Smallest and largest sample; `None` without samples.
 type Extremes = Option<(i64, i64)>;
 
@@ -217,11 +207,12 @@ impl Distribution {
         }
     }
 
-    /// The histograms for the file.
+    /// The histograms for the file: of the samples of zero or more, and of the magnitudes of negative samples, each absent if there are none.
+    /// They are HdrHistogram V2, compressed, base64. Every HdrHistogram library reads this format.
     #[must_use]
-    pub fn to_histograms(&self) -> Histograms {
+    pub fn to_histograms(&self) -> (Option<String>, Option<String>) {
         let split = self.buckets.partition_point(|bucket| bucket.low < 0);
-        Histograms { histogram: encode(&self.buckets[split..]), negative_histogram: encode(&self.buckets[..split]) }
+        (encode(&self.buckets[split..]), encode(&self.buckets[..split]))
     }
 
     /// Rebuilds the distribution of a series that was read from a file. Count, extremes, mean and standard deviation

@@ -52,7 +52,7 @@ pub mod sanitize;
 pub mod statistics;
 mod tree;
 
-pub use distribution::{Bucket, Distribution, Error, Histograms, RANGE_NS, SIGNIFICANT_DIGITS};
+pub use distribution::{Bucket, Distribution, Error, RANGE_NS, SIGNIFICANT_DIGITS};
 pub use disturbance::{DisturbanceProbe, OwnUsage};
 pub use experiment::{Experiment, Param, Typed};
 pub use identity::{Identity, identities, keys_by_label, telling};

@@ -425,12 +425,10 @@ impl Added {
 
     fn finish(self) -> Series {
         let Self { mut series, total, sums, .. } = self;
-        let histograms = total.to_histograms();
         let count = total.count();
         let per_op = |sum: Option<f64>| sum.filter(|_| count > 0).map(|sum| sum / count as f64);
         series.summary = total.summary();
-        series.histogram = histograms.histogram;
-        series.negative_histogram = histograms.negative_histogram;
+        (series.histogram, series.negative_histogram) = total.to_histograms();
         series.cpu_ns_per_op = per_op(sums.cpu_ns);
         series.voluntary_switches_per_op = per_op(sums.voluntary);
         series.involuntary_switches_per_op = per_op(sums.involuntary);

@@ -296,7 +296,7 @@ impl SeriesTally {
     pub fn to_series(&self, id: SeriesId) -> Series {
         let usage = self.usage.unwrap_or_default();
         let count = self.count();
-        let histograms = self.total.to_histograms();
+        let (histogram, negative_histogram) = self.total.to_histograms();
         let share = usage.cpu_ns.filter(|_| usage.elapsed_ns > 0).map(|cpu| cpu as f64 / usage.elapsed_ns as f64);
         Series {
             experiment: id.experiment,
@@ -310,8 +310,8 @@ impl SeriesTally {
             cpu_share: share,
             voluntary_switches_per_op: per_operation(usage.voluntary, count),
             involuntary_switches_per_op: per_operation(usage.involuntary, count),
-            histogram: histograms.histogram,
-            negative_histogram: histograms.negative_histogram,
+            histogram,
+            negative_histogram,
             samples: None,
             rounds: self.rounds.clone(),
             parts: Vec::new(),
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn empty_says_nothing() {
         assert_eq!(Recorder::new().summary(), Summary::default());
-        assert_eq!(Recorder::new().distribution().to_histograms(), crate::Histograms::default());
+        assert_eq!(Recorder::new().distribution().to_histograms(), (None, None));
         assert_eq!(Recorder::new().value_at_rank(1), None);
     }
 
@@ -514,9 +514,9 @@ mod tests {
     fn histograms_are_what_they_say() {
         let mut recorder = Recorder::new();
         (-5..10).for_each(|value| recorder.record(value));
-        let histograms = recorder.distribution().to_histograms();
-        assert!(histograms.histogram.unwrap().starts_with("HISTF"));
-        assert!(histograms.negative_histogram.unwrap().starts_with("HISTF"));
+        let (histogram, negative_histogram) = recorder.distribution().to_histograms();
+        assert!(histogram.unwrap().starts_with("HISTF"));
+        assert!(negative_histogram.unwrap().starts_with("HISTF"));
     }
 
     proptest! {

@@ -37,9 +37,7 @@ fn into_series(series: &mut Series, injection: Injection) -> anyhow::Result<()> 
         (0..bucket.count).for_each(|_| recorder.record(map(bucket.high)));
     }
     let changed = recorder.distribution();
-    let histograms = changed.to_histograms();
-    series.histogram = histograms.histogram;
-    series.negative_histogram = histograms.negative_histogram;
+    (series.histogram, series.negative_histogram) = changed.to_histograms();
     series.summary = changed.summary();
     for round in &mut series.rounds {
         through(&mut round.summary, map);

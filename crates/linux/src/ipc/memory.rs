@@ -354,8 +354,7 @@ fn shm_open(name: &str, flags: i32) -> Result<OwnedFd> {
 pub fn unlink_shm(name: &str) -> Result<()> {
     let c_name = c_string("shm_unlink", name)?;
     // SAFETY: a C string that outlives the call.
-    check("shm_unlink", unsafe { libc::shm_unlink(c_name.as_ptr()) }).map_err(|e| e.on(name))?;
-    Ok(())
+    check("shm_unlink", unsafe { libc::shm_unlink(c_name.as_ptr()) }).map_err(|e| e.on(name)).map(drop)
 }
 
 pub(super) fn c_string(call: &'static str, name: &str) -> Result<CString> {

@@ -72,16 +72,8 @@ pub struct Buffers {
     filled: usize,
 }
 
-/// Bytes of a page of the pipe: a message occupies at least one.
-#[must_use]
-pub fn page() -> usize {
-    // SAFETY: takes a number.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(size).unwrap_or(4096)
-}
-
 /// `fcntl(F_GETPIPE_SZ)`: bytes of a pipe, one page per slot.
-pub fn pipe_bytes(pipe: BorrowedFd<'_>) -> Result<usize> {
+fn pipe_bytes(pipe: BorrowedFd<'_>) -> Result<usize> {
     // SAFETY: the command takes no argument.
     let bytes = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_GETPIPE_SZ) };
     Ok(check("fcntl(F_GETPIPE_SZ)", bytes)? as usize)
@@ -90,11 +82,13 @@ pub fn pipe_bytes(pipe: BorrowedFd<'_>) -> Result<usize> {
 impl Buffers {
     /// Enough buffers for messages of `bytes` bytes through this pipe.
     pub fn new(pipe: BorrowedFd<'_>, bytes: usize) -> Result<Self> {
-        let stride = bytes.next_multiple_of(page()).max(page());
-        let slots = pipe_bytes(pipe)? / page();
+        // A message occupies at least one page of the pipe.
+        let page = rustix::param::page_size();
+        let stride = bytes.next_multiple_of(page).max(page);
+        let slots = pipe_bytes(pipe)? / page;
         // A slot refers to a page until its last byte is read (pipe_read in fs/pipe.c). So the unread messages are those that fill the slots;
         // one more is written meanwhile.
-        let count = slots.div_ceil(stride / page()) + 1;
+        let count = slots.div_ceil(stride / page) + 1;
         let memory = Arc::new(Region::anonymous(stride * count)?);
         Ok(Self { memory, stride, count, next: 0, filled: 0 })
     }

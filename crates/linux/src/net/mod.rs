@@ -95,43 +95,36 @@ struct Control([u8; 64]);
 
 /// A request of a datagram to the kernel: a control message of level `SOL_SOCKET`.
 #[derive(Debug, Clone, Copy)]
-struct Wish {
-    /// The type of the control message.
-    kind: i32,
-    /// Its value.
-    value: Value,
-}
-
-/// The value of a control message.
-#[derive(Debug, Clone, Copy)]
-enum Value {
-    /// A `__u32`.
-    Word(u32),
-    /// A `__u64`.
-    Long(u64),
+enum Wish {
+    /// A stamp when the datagram is passed to the device (`SO_TIMESTAMPING`, a `__u32`).
+    Stamp,
+    /// To be transmitted at this time (`SCM_TXTIME`, a `__u64`).
+    At(u64),
 }
 
 /// Writes one or two control messages and points the message to them. The message must not outlive `control`.
 fn attach(message: &mut libc::msghdr, control: &mut Control, wishes: &[Wish]) {
     let wishes = &wishes[..wishes.len().min(2)];
     message.msg_control = control.0.as_mut_ptr().cast();
-    let size = |wish: &Wish| match wish.value {
-        Value::Word(_) => size_of::<u32>() as u32,
-        Value::Long(_) => size_of::<u64>() as u32,
+    let kind_and_size = |wish: &Wish| match wish {
+        Wish::Stamp => (libc::SO_TIMESTAMPING, size_of::<u32>() as u32),
+        Wish::At(_) => (libc::SCM_TXTIME, size_of::<u64>() as u32),
     };
     // SAFETY: CMSG_SPACE and CMSG_LEN compute with a size. The buffer has 64 bytes, enough for two headers (12 or 16 each) with eight bytes
     // each. It is aligned for the header, and zero where the length of the next message is looked for. CMSG_FIRSTHDR, CMSG_NXTHDR and
     // CMSG_DATA point into it. There are as many headers as wishes, since the control length is the sum of their spaces.
     unsafe {
-        message.msg_controllen = wishes.iter().map(|wish| libc::CMSG_SPACE(size(wish))).sum::<u32>() as _;
+        message.msg_controllen = wishes.iter().map(|wish| libc::CMSG_SPACE(kind_and_size(wish).1)).sum::<u32>() as _;
         let mut header = libc::CMSG_FIRSTHDR(&raw const *message);
         for wish in wishes {
+            let (kind, size) = kind_and_size(wish);
             (*header).cmsg_level = libc::SOL_SOCKET;
-            (*header).cmsg_type = wish.kind;
-            (*header).cmsg_len = libc::CMSG_LEN(size(wish)) as _;
-            match wish.value {
-                Value::Word(value) => libc::CMSG_DATA(header).cast::<u32>().write_unaligned(value),
-                Value::Long(value) => libc::CMSG_DATA(header).cast::<u64>().write_unaligned(value),
+            (*header).cmsg_type = kind;
+            (*header).cmsg_len = libc::CMSG_LEN(size) as _;
+            let data = libc::CMSG_DATA(header);
+            match wish {
+                Wish::Stamp => data.cast::<u32>().write_unaligned(libc::SOF_TIMESTAMPING_TX_SOFTWARE),
+                Wish::At(time_ns) => data.cast::<u64>().write_unaligned(*time_ns),
             }
             header = libc::CMSG_NXTHDR(&raw const *message, header);
         }
@@ -254,17 +247,14 @@ pub fn enable_receive_stamps(socket: &UdpSocket) -> Result<()> {
 /// `sendmsg(2)` with a stamp request.
 #[inline]
 pub fn send_stamped(socket: &UdpSocket, datagram: &[u8]) -> Result<Sent> {
-    send_with(socket, datagram, &[STAMP])
+    send_with(socket, datagram, &[Wish::Stamp])
 }
 
 /// Whether a datagram of a batch asks for a stamp, at each sending until it is changed.
 #[inline]
 pub fn ask_in_batch(batch: &mut Batch, n: usize, asks: bool) {
-    batch.wish(n, if asks { &[STAMP] } else { &[] });
+    batch.wish(n, if asks { &[Wish::Stamp] } else { &[] });
 }
-
-/// Requests a stamp when the datagram is passed to the device.
-const STAMP: Wish = Wish { kind: libc::SO_TIMESTAMPING, value: Value::Word(libc::SOF_TIMESTAMPING_TX_SOFTWARE) };
 
 /// Room for the control messages of one datagram.
 #[repr(C, align(8))]
@@ -377,8 +367,8 @@ pub fn enable_txtime(socket: &UdpSocket, clock: Clock) -> Result<()> {
 /// `sendmsg(2)` with `SCM_TXTIME`: transmits at `time_ns` of the socket's clock. `stamped`: requests a transmit time stamp.
 #[inline]
 pub fn send_at(socket: &UdpSocket, datagram: &[u8], time_ns: u64, stamped: bool) -> Result<Sent> {
-    let time = Wish { kind: libc::SCM_TXTIME, value: Value::Long(time_ns) };
-    if stamped { send_with(socket, datagram, &[time, STAMP]) } else { send_with(socket, datagram, &[time]) }
+    let wishes = [Wish::At(time_ns), Wish::Stamp];
+    send_with(socket, datagram, if stamped { &wishes } else { &wishes[..1] })
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ const TCA_KIND: u16 = 1;
 const ROOT: u32 = u32::MAX;
 
 /// `if_nametoindex(3)`.
-pub fn interface_index(name: &str) -> Result<i32> {
+fn interface_index(name: &str) -> Result<i32> {
     let c_name = std::ffi::CString::new(name).map_err(|_| Error::from_errno("if_nametoindex", libc::EINVAL))?;
     // SAFETY: a string that ends with zero.
     match unsafe { libc::if_nametoindex(c_name.as_ptr()) } {
