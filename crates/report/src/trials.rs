@@ -1,12 +1,134 @@
-//! The verdict on each remedy.
+//! What remedies did to a program on which they were tried: advice, and a section with each.
+//!
+//! Takes the [`Trial`](punctual_record::Trial)s of a run. Three things are different: no difference shown, too few wake-ups to test, and
+//! refused. A remedy that was refused is no advice; it is among what could not be tried. A remedy takes off what its causes take, and no
+//! more. A larger gain has another source, such as a machine that changed meanwhile.
 
-use punctual_record::{Run, Spread, Trial, TrialBlock, TrialPair, TrialRefused};
+use punctual_record::remedy::acts_on;
+use punctual_record::{CallCauses, Cause, CauseSource, Run, Spread, Trial, TrialBlock, TrialPair, TrialRefused};
 
+use crate::document::{Block, Section};
 use crate::evidence::pairs::{Change, MIN_PAIRS, Question, shares, test};
 use crate::evidence::{Effect, Figure, Gain, Outcome};
-use crate::format::{naming, sanitize, spoken};
-use crate::trials::acts;
-use crate::verdict::{Advice, Case, Code, Equality, Goal, Level, Price, Untried, equality, grouped, rank, standing};
+use crate::format::{listed, naming, sanitize, sentence, spoken, unbroken, units};
+use crate::verdict::{
+    Advice, Case, Code, Equality, Goal, Level, Price, Standing, Untried, Verdict, equality, grouped, rank, standing,
+};
+
+/// All remedies; `None` where none was tried or refused.
+pub(crate) fn section(run: &Run) -> Option<Section> {
+    let mut lines: Vec<String> = judged(run).iter().flat_map(|judged| tried(run, judged)).collect();
+    lines.extend(untried(run).into_iter().map(|refused| format!("{}: not tried: {}", refused.what, refused.why)));
+    if lines.is_empty() {
+        return None;
+    }
+    let how = "Each was on and off in adjacent blocks of time, in random order, and everything was put back. A gain is the median of the \
+               pairs' differences; in parentheses: its 95 % interval.";
+    Some(Section::new("Remedies tried").with(Block::Paragraph(how.to_owned())).with(Block::said(lines)))
+}
+
+/// What is no advice, in a line for the first screen.
+pub(crate) fn summary(run: &Run, verdict: &Verdict) -> Vec<Block> {
+    let names = |standing: Standing| -> Vec<String> {
+        let advices = verdict.tried.iter().filter(|advice| advice.standing == standing && advice.experiment == EXPERIMENT);
+        advices.map(|advice| advice.what.clone()).collect()
+    };
+    let cut = cut(run);
+    let said = [
+        ("Worse here", names(Standing::Worse)),
+        ("Better and worse", names(Standing::Mixed)),
+        ("No difference shown", names(Standing::NoDifference)),
+        (cut.as_deref().unwrap_or("Too few wake-ups to test"), names(Standing::NotTested)),
+    ];
+    let said = said.into_iter().filter(|(_, names)| !names.is_empty());
+    let said = said.map(|(lead, names)| format!("{lead}: {}.", listed(&names, 5)));
+    let texts: Vec<String> = said.chain(not_tried(run)).collect();
+    if texts.is_empty() { Vec::new() } else { vec![Block::Paragraph(texts.join(" "))] }
+}
+
+/// What left too little time, where one reason holds for every remedy that was tried.
+fn cut(run: &Run) -> Option<String> {
+    let mut reasons = trials(run).filter(|trial| !trial.pairs.is_empty()).map(|trial| trial.refused.as_ref());
+    let first = reasons.next()??;
+    reasons.all(|reason| reason == Some(first)).then(|| format!("Not tested, because {}", reason(first)))
+}
+
+/// What was not tried, a sentence for each reason.
+fn not_tried(run: &Run) -> Vec<String> {
+    let mut reasons: Vec<(Option<&TrialRefused>, Vec<String>)> = Vec::new();
+    for trial in trials(run).filter(|trial| trial.pairs.is_empty()) {
+        let why = trial.refused.as_ref();
+        match reasons.iter_mut().find(|(reason, _)| *reason == why) {
+            Some((_, names)) => names.push(sanitize(&trial.remedy)),
+            None => reasons.push((why, vec![sanitize(&trial.remedy)])),
+        }
+    }
+    let sentence = |(why, names): (Option<&TrialRefused>, Vec<String>)| {
+        let why = why.map_or_else(|| "there was no time for it".to_owned(), reason);
+        format!("Not tried, because {why}: {}.", listed(&names, 5))
+    };
+    reasons.into_iter().map(sentence).collect()
+}
+
+/// `not permitted; run as root`.
+fn reason(refused: &TrialRefused) -> String {
+    let remedy = refused.remedy.as_ref().map_or_else(String::new, |remedy| format!("; {}", sanitize(remedy)));
+    sanitize(&refused.why) + &remedy
+}
+
+/// `timer slack 1 ns on timers: 51 µs earlier at p50 (49 µs to 52 µs), ...`, for each kind of wake-ups.
+fn tried(run: &Run, judged: &Judged<'_>) -> Vec<String> {
+    let trial = judged.trial;
+    let cpu = judged.cpu.as_ref().map(cpu);
+    let pairs = pairs(judged);
+    let partly = trial.refused.as_ref().map(|refused| format!(" {}", sentence(&sanitize(&refused.why))));
+    let sentence_of = |case: &Case| {
+        let figures = [("p50", &case.p50), ("p99", &case.p99)].map(|(name, effect)| figure(name, effect));
+        let mut parts: Vec<String> = figures.into_iter().collect();
+        parts.dedup();
+        parts.extend(cpu.clone());
+        let text = format!("{} {}: {}; {pairs}.", sanitize(&trial.remedy), case.case, parts.join(", "));
+        let doubt = doubt(run, trial, case).map_or(String::new(), |doubt| format!(" {doubt}"));
+        text + &doubt + partly.as_deref().unwrap_or_default()
+    };
+    judged.cases.iter().map(sentence_of).collect()
+}
+
+/// `9 pairs, without 2 in which others took the CPU far more than usual`.
+fn pairs(judged: &Judged<'_>) -> String {
+    let pairs = units::many(judged.quiet.pairs.len() as u64, "pair");
+    match judged.quiet.left_out as u64 {
+        0 => pairs,
+        n => format!("{pairs}, without {} in which others took the CPU far more than usual", units::count(n)),
+    }
+}
+
+fn figure(name: &str, effect: &Effect) -> String {
+    match (effect.outcome, effect.better().map(|gain| (gain, "earlier")).or(effect.worse().map(|loss| (loss, "later"))))
+    {
+        (_, Some((interval, word))) => {
+            format!(
+                "{} {word} at {name} ({} to {})",
+                spoken::duration(interval.ns),
+                spoken::duration(interval.low_ns),
+                spoken::duration(interval.high_ns)
+            )
+        }
+        (Outcome::NotTested, _) => {
+            format!("{name} not tested ({})", effect.why.as_deref().unwrap_or("not measured"))
+        }
+        _ => format!("no difference shown at {name}"),
+    }
+}
+
+/// `CPU +0.3 % (0.2 to 0.4)`.
+fn cpu(change: &Change) -> String {
+    if !change.shown {
+        return "no difference in CPU time shown".to_owned();
+    }
+    let percent = |share: f64| format!("{:+.1}", 100.0 * share);
+    unbroken(&format!("CPU {} % ({} to {})", percent(change.by), percent(change.low), percent(change.high)))
+}
 
 /// The experiment of the advice.
 const EXPERIMENT: &str = "why";
@@ -25,15 +147,15 @@ const KINDS: [(&str, Kind); 2] = [("on timers", |block| block.timer), ("on other
 
 /// A remedy that was tried, with its effects.
 #[derive(Debug)]
-pub(super) struct Judged<'a> {
-    pub(super) trial: &'a Trial,
-    pub(super) quiet: Quiet<'a>,
-    pub(super) cases: Vec<Case>,
-    pub(super) cpu: Option<Change>,
+struct Judged<'a> {
+    trial: &'a Trial,
+    quiet: Quiet<'a>,
+    cases: Vec<Case>,
+    cpu: Option<Change>,
 }
 
 /// All remedies that were tried, tested together.
-pub(super) fn judged(run: &Run) -> Vec<Judged<'_>> {
+fn judged(run: &Run) -> Vec<Judged<'_>> {
     let tried: Vec<&Trial> = trials(run).filter(|trial| !trial.pairs.is_empty()).collect();
     let tried: Vec<(&Trial, Quiet<'_>)> = tried.iter().copied().zip(Quiet::of_all(&tried)).collect();
     let asked: Vec<(usize, &str)> = tried.iter().enumerate().flat_map(|(at, (trial, _))| cases(at, trial)).collect();
@@ -52,7 +174,7 @@ pub(super) fn judged(run: &Run) -> Vec<Judged<'_>> {
     judged
 }
 
-pub(super) fn trials(run: &Run) -> impl Iterator<Item = &Trial> {
+fn trials(run: &Run) -> impl Iterator<Item = &Trial> {
     run.causes.iter().flat_map(|causes| &causes.trials).take(MOST_TRIALS)
 }
 
@@ -97,7 +219,7 @@ pub(crate) fn advice(run: &Run) -> Vec<Advice> {
     let all = judged(run).into_iter().map(|judged| (one(run, &judged), judged)).collect();
     let mut all = grouped(all, |(head, one), (_, other)| {
         let gain = head.best().and_then(|case| case.p50.better()).map_or(0, |gain| gain.ns);
-        if acts::share_a_cause(run, one.trial, other.trial, gain) { are_equal(one, other, gain) } else { None }
+        if share_a_cause(run, one.trial, other.trial, gain) { are_equal(one, other, gain) } else { None }
     });
     rank(run, &mut all);
     all
@@ -157,14 +279,18 @@ fn one(run: &Run, judged: &Judged<'_>) -> Advice {
     }
 }
 
-/// What speaks against a gain: causes say only what timers' wake-ups lost.
-pub(super) fn doubt(run: &Run, trial: &Trial, case: &Case) -> Option<String> {
-    let gain = case.p50.better().filter(|_| case.case == KINDS[0].0)?;
-    acts::doubt(run, trial, gain.ns)
+/// What speaks against a gain: it is larger than what the remedy can take off. Causes say only what timers' wake-ups lost.
+fn doubt(run: &Run, trial: &Trial, case: &Case) -> Option<String> {
+    let gain_ns = case.p50.better().filter(|_| case.case == KINDS[0].0)?.ns;
+    let acts = acts(&trial.id)?;
+    let took = took(run, acts)?;
+    let larger = gain_ns as f64 > took + BEYOND_NS.max(BEYOND * took);
+    let (ns, called) = (spoken::duration(took), called(acts));
+    larger.then(|| format!("That is more than {called} took of a wake-up before the trials: {ns}."))
 }
 
 /// `0.3 % more of a CPU`, where a difference is shown.
-pub(super) fn price(change: &Change) -> Option<String> {
+fn price(change: &Change) -> Option<String> {
     let more = if change.by > 0.0 { "more" } else { "less" };
     change.shown.then(|| format!("{} {more} of a CPU", spoken::share(change.by.abs())))
 }
@@ -200,14 +326,14 @@ const TICK_NS: u64 = 10_000_000;
 
 /// The pairs that count, and how many do not.
 #[derive(Debug)]
-pub(super) struct Quiet<'a> {
-    pub(super) pairs: Vec<&'a TrialPair>,
-    pub(super) left_out: usize,
+struct Quiet<'a> {
+    pairs: Vec<&'a TrialPair>,
+    left_out: usize,
 }
 
 impl<'a> Quiet<'a> {
     /// Of all trials of a program: without a remedy, their blocks are alike.
-    pub(super) fn of_all(trials: &[&'a Trial]) -> Vec<Self> {
+    fn of_all(trials: &[&'a Trial]) -> Vec<Self> {
         let off = usual(trials.iter().flat_map(|trial| &trial.pairs).take(MOST).map(|pair| &pair.off));
         trials.iter().map(|trial| Self::new(trial, off)).collect()
     }
@@ -240,4 +366,45 @@ fn waited(block: &TrialBlock) -> Option<f64> {
 
 fn is_robbed(block: &TrialBlock) -> bool {
     block.stolen_ns.is_some_and(|ns| ns > TICK_NS && ns as f64 >= STOLEN * block.ns as f64)
+}
+
+/// Fewest wake-ups that say what a cause takes.
+const SPLIT_WAKE_UPS: u64 = 50;
+/// A gain is larger only by more than this share and this time: the causes were measured at another time.
+const BEYOND: f64 = 0.1;
+const BEYOND_NS: f64 = 1_000.0;
+
+/// The causes that a remedy acts on; `None`: it may change anything.
+fn acts(id: &str) -> Option<&'static [Cause]> {
+    Some(acts_on(id)).filter(|causes| !causes.is_empty())
+}
+
+/// These causes in words.
+fn called(causes: &[Cause]) -> &'static str {
+    let has = |cause: Cause| causes.contains(&cause);
+    match (has(Cause::TimerSlack), has(Cause::OtherThread), has(Cause::IdleState)) {
+        (true, true, _) => "timer slack and other threads",
+        (true, ..) => "timer slack",
+        (_, true, _) => "other threads",
+        (.., true) => "idle states",
+        _ => "its causes",
+    }
+}
+
+/// What these causes took of a wake-up on average, in the call of which they took most. `None`: it is unknown.
+fn took(run: &Run, on: &[Cause]) -> Option<f64> {
+    let causes = run.causes.as_ref().filter(|causes| causes.source == CauseSource::Tracepoints)?;
+    let calls = causes.calls.iter().filter(|call| call.late.count >= SPLIT_WAKE_UPS);
+    let each = |call: &CallCauses| {
+        let times = call.causes.iter().filter(|one| on.contains(&one.cause)).map(|one| one.time.total_ns as f64);
+        times.sum::<f64>() / call.late.count as f64
+    };
+    calls.map(each).max_by(f64::total_cmp)
+}
+
+/// Whether both act on one cause that explains at least half of this gain.
+fn share_a_cause(run: &Run, one: &Trial, other: &Trial, gain_ns: i64) -> bool {
+    let (Some(one), Some(other)) = (acts(&one.id), acts(&other.id)) else { return false };
+    let both: Vec<Cause> = one.iter().copied().filter(|cause| other.contains(cause)).collect();
+    took(run, &both).is_some_and(|ns| ns >= gain_ns as f64 / 2.0)
 }
