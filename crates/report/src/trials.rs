@@ -30,7 +30,8 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
 /// What is no advice, in a line for the first screen.
 pub(crate) fn summary(run: &Run, verdict: &Verdict) -> Vec<Block> {
     let names = |standing: Standing| -> Vec<String> {
-        let advices = verdict.tried.iter().filter(|advice| advice.standing == standing && advice.experiment == EXPERIMENT);
+        let advices =
+            verdict.tried.iter().filter(|advice| advice.standing == standing && advice.experiment == EXPERIMENT);
         advices.map(|advice| advice.what.clone()).collect()
     };
     let cut = cut(run);

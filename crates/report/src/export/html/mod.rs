@@ -7,11 +7,8 @@
 //!
 //! A histogram that cannot be decoded has no picture.
 
-mod blocks;
 mod drawing;
 mod figure;
-mod table;
-mod tags;
 
 use std::io::Write;
 
@@ -20,8 +17,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use punctual_record::{Run, WriteError};
 use sha2::{Digest as _, Sha256};
 
-use crate::document::{Album, Block, Chapter, Document, Section};
+use crate::document::{Album, Block, Document, Item, Phrase, Section};
 use crate::export::exporter::{Error, Exporter, Reported};
+use crate::export::html::figure::{figure, small, table};
 
 /// The page.
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +91,7 @@ fn page(document: &Document, holds: &Markup) -> Markup {
             (screen(&document.head))
         }
         // A first screen with its picture has said what matters.
-        @if has_picture(&document.head) { (folded(document)) } @else { (open(document)) }
+        @if document.head.iter().any(|section| picture(section).is_some()) { (folded(document)) } @else { (open(document)) }
         footer class="faint" { p { (holds) } }
         script { (PreEscaped(SCRIPT)) }
     }
@@ -113,28 +111,22 @@ fn details(id: &str, title: &str, sections: &[Section]) -> Markup {
     html! {
         details class="chapter" {
             summary { h2 { (title) } }
-            div id=(id) { (blocks::sections(sections, title, id)) }
+            div id=(id) { (self::sections(sections, title, id)) }
         }
     }
 }
 
 /// The introduction, the contents and all chapters.
 fn open(document: &Document) -> Markup {
-    let chapters = || document.chapters.iter().enumerate();
     html! {
-        (blocks::sections(&document.lead, "", "lead"))
+        (sections(&document.lead, "", "lead"))
         nav aria-label="Contents" {
-            ul { @for (n, chapter) in chapters() { li { a href=(format!("#c{n}")) { (chapter.title) } } } }
+            ul { @for (n, chapter) in document.chapters.iter().enumerate() { li { a href=(format!("#c{n}")) { (chapter.title) } } } }
         }
-        main { @for (n, chapter) in chapters() { (section(&format!("c{n}"), chapter)) } }
-    }
-}
-
-fn section(id: &str, chapter: &Chapter) -> Markup {
-    html! {
-        section id=(id) {
-            h2 { (chapter.title) }
-            (blocks::sections(&chapter.sections, &chapter.title, id))
+        main {
+            @for (id, chapter) in (0..).map(|n| format!("c{n}")).zip(&document.chapters) {
+                section id=(id) { h2 { (chapter.title) } (sections(&chapter.sections, &chapter.title, &id)) }
+            }
         }
     }
 }
@@ -150,21 +142,16 @@ fn policy() -> String {
     )
 }
 
-/// Whether the first screen shows a picture.
-fn has_picture(head: &[Section]) -> bool {
-    head.iter().any(|section| picture(section).is_some())
-}
-
 /// The first screen. Sections before the one with the picture stand above it, those after it stand beside it.
 fn screen(head: &[Section]) -> Markup {
     let Some(at) = head.iter().position(|section| picture(section).is_some()) else {
-        return blocks::sections(head, "", "head");
+        return sections(head, "", "head");
     };
     html! {
-        div class="answer" { (blocks::sections(&head[..at], "", "answer")) }
+        div class="answer" { (sections(&head[..at], "", "answer")) }
         div class="screen" {
             div class="look" { (look(&head[at])) }
-            div class="verdict" { (blocks::sections(&head[at + 1..], "", "verdict")) }
+            div class="verdict" { (sections(&head[at + 1..], "", "verdict")) }
         }
     }
 }
@@ -181,12 +168,12 @@ fn look(section: &Section) -> Markup {
         .filter(|block| !matches!(block, Block::Album(_)))
         .partition(|block| matches!(block, Block::Table(_)));
     html! {
-        @if let Some(album) = picture(section) { (blocks::panels(album, "look")) }
-        @for block in rest { div class="faint" { (blocks::block(block, "machine")) } }
+        @if let Some(album) = picture(section) { (panels(album, "look")) }
+        @for other in rest { div class="faint" { (block(other, "machine")) } }
         @if !tables.is_empty() {
             details class="figures" {
                 summary { "Figures" }
-                @for table in tables { (blocks::block(table, "figures")) }
+                @for table in tables { (block(table, "figures")) }
             }
         }
     }
@@ -214,22 +201,91 @@ pub fn embedded_run(page: &[u8]) -> Option<&[u8]> {
 }
 
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    let first = *wanted.first()?;
-    let mut from = 0;
-    while let Some(at) = bytes[from..].iter().position(|byte| *byte == first) {
-        if bytes[from + at..].starts_with(wanted) {
-            return Some(from + at);
+    bytes.windows(wanted.len()).position(|window| window == wanted)
+}
+
+/// Sections, one after the other. A heading that is the `title` above them is left out. `id`: unique.
+fn sections(all: &[Section], title: &str, id: &str) -> Markup {
+    html! {
+        @for (n, section) in all.iter().enumerate() {
+            @if !section.heading.is_empty() && section.heading != title { h3 { (section.heading) } }
+            @for (i, content) in section.blocks.iter().enumerate() { (block(content, &format!("{id}-{n}-{i}"))) }
         }
-        from += at + 1;
     }
-    None
+}
+
+/// A block. `id`: unique.
+fn block(block: &Block, id: &str) -> Markup {
+    match block {
+        Block::Table(content) => table(content),
+        Block::Legend(notes) => {
+            let text: Vec<&str> = notes.iter().map(|note| note.text.as_str()).collect();
+            html! { p class="faint" { (text.join(" ")) } }
+        }
+        Block::Paragraph(text) => html! { p { (text) } },
+        Block::Warning(text) => html! { p class="notice warning" { (text) } },
+        Block::Line(text) => html! { p { strong { (text) } } },
+        Block::Facts(facts) => html! {
+            dl class="facts" { @for (name, fact) in facts { dt { (name) } dd { (fact) } } }
+        },
+        Block::Items(items) => html! { ul { @for content in items { li { (item(content)) } } } },
+        Block::Numbered(items) => html! { ol { @for content in items { li { (item(content)) } } } },
+        Block::Album(content) => album(content, id),
+        Block::Notices(phrases) => html! { @for phrase in phrases { (notice(phrase)) } },
+    }
+}
+
+fn item(item: &Item) -> Markup {
+    html! {
+        (item.text)
+        @if let Some(code) = &item.code { pre tabindex="0" { code { (code) } } }
+    }
+}
+
+fn notice(phrase: &Phrase) -> Markup {
+    html! {
+        p class=(format!("notice {}", phrase.level.word())) {
+            strong { (phrase.level.word()) ": " } (phrase.text)
+            @if let Some(remedy) = &phrase.remedy { " Remedy: " (remedy.to_string()) }
+        }
+    }
+}
+
+/// The pictures of one kind; where there are several, the script shows the one that is chosen.
+fn album(album: &Album, id: &str) -> Markup {
+    if album.side_by_side {
+        return panels(album, id);
+    }
+    html! {
+        div class="album" {
+            @if !album.kind.is_empty() { h3 { (album.kind) } }
+            @if album.pictures.len() > 1 {
+                p class="choice" hidden {
+                    label { "Of " select {
+                        @for (i, (label, _)) in album.pictures.iter().enumerate() {
+                            option value=(i) { @if label.is_empty() { "everything" } @else { (label) } }
+                        }
+                    } }
+                }
+            }
+            @for (i, (_, picture)) in album.pictures.iter().enumerate() { (figure(picture, &format!("{id}-{i}"))) }
+            @if !album.missing.is_empty() { p class="faint" { (album.missing) } }
+        }
+    }
+}
+
+/// The small pictures of an album, all of them, and once how to read them.
+fn panels(album: &Album, id: &str) -> Markup {
+    html! {
+        div class="panels" { @for (i, (_, picture)) in album.pictures.iter().enumerate() { (small(picture, &format!("{id}-{i}"))) } }
+        @if let Some((_, first)) = album.pictures.first() { p class="faint reading" { (first.about) @if !album.missing.is_empty() { " " (album.missing) } } }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
 
     proptest! {
         #[test]

@@ -3,12 +3,10 @@
 use textwrap::core::display_width;
 use textwrap::{Options, WordSplitter};
 
-use super::style::Style;
-use crate::document::{Block, Form, Item, Note, Paint, Picture, Section};
+use crate::document::{Block, Item, Note, Paint, Section};
+use crate::export::text::letters::in_letters;
+use crate::export::text::style::{Style, paragraph};
 use crate::format::unbroken;
-
-use super::{chart, map};
-use crate::export::text::style::paragraph;
 
 /// A section. `dropped`: the columns that the previous table had no room for; they are not named twice.
 pub(super) fn section(section: &Section, dropped: &mut Vec<String>, style: &Style) -> String {
@@ -68,15 +66,6 @@ fn block(block: &Block, dropped: &mut Vec<String>, (style, names_hidden): (&Styl
         Block::Numbered(items) => (1..).zip(items).map(|(n, content)| item(content, &format!("{n} "), style)).collect(),
         Block::Album(album) => album.pictures.iter().map(|(_, picture)| in_letters(picture, style)).collect(),
         Block::Notices(_) => String::new(),
-    }
-}
-
-/// A picture that is drawn in letters; empty of another.
-pub(in crate::export) fn in_letters(picture: &Picture, style: &Style) -> String {
-    match (picture.letters, picture.lines.first()) {
-        (Some(says), Some(line)) if line.form == Form::Cells => map::draw(picture, line, says, style),
-        (Some(step), Some(_)) => chart::draw(&picture.lines, step, style),
-        _ => String::new(),
     }
 }
 

@@ -1,22 +1,23 @@
 //! A document as text for a terminal: wrapped, in as many columns of a table as fit, with drawings in letters.
 //!
-//! Notices are not in it: tables go to standard output and notices to standard error ([`notices`]).
+//! The first screen has as many lines as the terminal. Where these are too few, it leaves out advice, rows of tables and sentences in turns,
+//! those that matter least first. Advice that is left out is named, and rows of ranked tables are counted. Notices are not in the text: tables
+//! go to standard output and notices to standard error ([`notices`]).
 
 mod blocks;
-mod chart;
+mod letters;
 pub mod list;
-mod map;
-mod screen;
 mod style;
 mod table;
 
 use std::io::Write;
 
-use crate::document::{Block, Document, Level, Paint, Phrase, Section};
+use crate::document::{Block, Document, Level, Note, Paint, Phrase, Section};
 use crate::export::exporter::{Error, Exporter, Reported};
-use style::paragraph;
+use crate::export::text::blocks::of_first_screen;
+use crate::export::text::style::paragraph;
 
-pub(super) use blocks::in_letters;
+pub(super) use letters::in_letters;
 pub use style::Style;
 
 /// Text in this style.
@@ -61,7 +62,19 @@ fn source(document: &Document) -> Option<Section> {
 /// The first screen as text, in at most `rows` lines where possible.
 #[must_use]
 pub fn head(document: &Document, style: &Style, rows: usize) -> String {
-    screen::fitted(document, style, rows)
+    let mut screen = Screen { head: document.head.clone(), also: Vec::new(), tight: false };
+    for cut in CUTS {
+        loop {
+            let text = screen.text(style);
+            if text.lines().count() <= rows {
+                return text;
+            }
+            if !screen.cut(cut) {
+                break;
+            }
+        }
+    }
+    screen.text(style)
 }
 
 /// The same while more is measured: what further rounds may change is marked.
@@ -72,7 +85,7 @@ pub fn unfinished(document: &Document, style: &Style, rows: usize) -> String {
     if let Some(last) = head.head.last_mut() {
         last.blocks.push(Block::Paragraph(MARKED.to_owned()));
     }
-    screen::fitted(&head, style, rows)
+    self::head(&head, style, rows)
 }
 
 /// What the mark means.
@@ -124,4 +137,138 @@ fn with_units(text: &str) -> String {
         out.push_str(word);
     }
     out
+}
+
+/// What a first screen can do without.
+#[derive(Clone, Copy)]
+enum Cut {
+    /// Rows of the last table beyond so many.
+    Rows(usize),
+    /// Advice beyond so many.
+    Advice(usize),
+    /// Sentences of the answer beyond so many.
+    Sentences(usize),
+    /// What else decides the trust.
+    Detail,
+    /// The name of the machine above the table.
+    Machine,
+    /// Empty lines, but for those before headings.
+    Space,
+    /// The code of advice.
+    Code,
+    /// What stands last, but for the first sentences of the last section.
+    Last,
+}
+
+/// In this order.
+const CUTS: [Cut; 15] = [
+    Cut::Rows(8),
+    Cut::Advice(2),
+    Cut::Rows(5),
+    Cut::Detail,
+    Cut::Sentences(6),
+    Cut::Rows(4),
+    Cut::Machine,
+    Cut::Advice(1),
+    Cut::Sentences(4),
+    Cut::Rows(3),
+    Cut::Sentences(2),
+    Cut::Rows(1),
+    Cut::Space,
+    Cut::Code,
+    Cut::Last,
+];
+
+struct Screen {
+    head: Vec<Section>,
+    /// The names of the advice that is left out.
+    also: Vec<String>,
+    /// Whether empty lines are left out.
+    tight: bool,
+}
+
+impl Screen {
+    fn text(&self, style: &Style) -> String {
+        let mut all = String::new();
+        for section in &self.head {
+            let text = of_first_screen(section, style);
+            let joined = all.is_empty() || text.is_empty() || (self.tight && section.heading.is_empty());
+            all.push_str(if joined { "" } else { "\n" });
+            all.push_str(&text);
+        }
+        all
+    }
+
+    /// Leaves out one thing of this kind. Returns whether there was one.
+    fn cut(&mut self, cut: Cut) -> bool {
+        match cut {
+            Cut::Rows(least) => {
+                let blocks = self.head.iter_mut().flat_map(|section| &mut section.blocks);
+                let tables =
+                    blocks.filter_map(|block| if let Block::Table(table) = block { Some(table) } else { None });
+                tables.collect::<Vec<_>>().into_iter().rev().any(|table| table.leave_one_out(least))
+            }
+            Cut::Advice(least) => self.one_advice_less(least).is_some(),
+            Cut::Sentences(least) => self.one_sentence_less(least).is_some(),
+            Cut::Detail => self.no_detail().is_some(),
+            Cut::Machine => self.no_machine().is_some(),
+            Cut::Space => !std::mem::replace(&mut self.tight, true),
+            Cut::Code => self.no_code(),
+            Cut::Last => {
+                let last = self.head.last_mut().map(|section| &mut section.blocks);
+                last.filter(|blocks| blocks.len() > 1).and_then(Vec::pop).is_some()
+            }
+        }
+    }
+
+    fn one_advice_less(&mut self, least: usize) -> Option<()> {
+        let advice = |block: &Block| matches!(block, Block::Numbered(items) if items.len() > least);
+        let blocks = self.head.iter_mut().find_map(|section| {
+            let at = section.blocks.iter().position(advice)?;
+            Some((at, &mut section.blocks))
+        });
+        let (at, blocks) = blocks?;
+        if let Block::Numbered(items) = &mut blocks[at] {
+            self.also.splice(0..0, items.pop().map(|item| item.name));
+        }
+        let names = Block::Legend(vec![Note::always(format!("Also: {}.", self.also.join(", ")))]);
+        match self.also.len() {
+            1 => blocks.insert(at + 1, names),
+            _ => blocks[at + 1] = names,
+        }
+        Some(())
+    }
+
+    /// The answer is the last section of sentences: that of limits is before it.
+    fn one_sentence_less(&mut self, least: usize) -> Option<()> {
+        let line = |block: &Block| matches!(block, Block::Line(_));
+        let answer = self.head.iter_mut().rfind(|section| section.blocks.iter().any(line))?;
+        let lines = answer.blocks.iter().filter(|block| line(block)).count();
+        let last = answer.blocks.iter().rposition(line).filter(|_| lines > least)?;
+        answer.blocks.remove(last);
+        Some(())
+    }
+
+    /// The last section begins with the trust in a word and its first reason; what else decides it follows.
+    fn no_detail(&mut self) -> Option<()> {
+        let last = &mut self.head.last_mut()?.blocks;
+        let detail = |pair: &[Block]| matches!(pair, [Block::Paragraph(_), Block::Legend(_), ..]);
+        detail(last).then(|| last.remove(1)).map(drop)
+    }
+
+    fn no_code(&mut self) -> bool {
+        let blocks = self.head.iter_mut().flat_map(|section| &mut section.blocks);
+        let items = blocks.filter_map(|block| if let Block::Numbered(items) = block { Some(items) } else { None });
+        items.flatten().any(|item| item.code.take().is_some())
+    }
+
+    /// The machine is what stands above the table of figures.
+    fn no_machine(&mut self) -> Option<()> {
+        let named = |section: &&mut Section| {
+            matches!(section.blocks.as_slice(), [Block::Paragraph(_), Block::Table(_), ..])
+                && section.heading.is_empty()
+        };
+        self.head.iter_mut().find(named)?.blocks.remove(0);
+        Some(())
+    }
 }

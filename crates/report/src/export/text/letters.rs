@@ -1,13 +1,13 @@
-//! A chart for a terminal: several lines over the same steps, each drawn with a letter of its own.
+//! Pictures in letters, for a terminal: a chart of several lines over the same steps, and a map of pairs of CPUs.
 //!
-//! The letters distinguish the lines without colour and in plain ASCII. The braille dots of plotting crates (textplots,
-//! rasciigraph) do not; what remains is to place letters on a grid.
+//! The letters of a chart distinguish its lines without colour and in plain ASCII. The braille dots of plotting crates (textplots,
+//! rasciigraph) do not; what remains is to place letters on a grid. In a map, few pairs have figures, and many have a character each.
 
-use super::style::Style;
-use crate::document::{Line, Paint, Point, ends};
-use crate::format::units;
+use std::collections::BTreeMap;
 
-use crate::export::text::style::paragraph;
+use crate::document::{Column, Form, Line, Paint, Picture, Point, Row, Table, ends};
+use crate::export::text::style::{Style, paragraph};
+use crate::format::{unbroken, units};
 
 /// Rows of the drawing.
 const ROWS: usize = 14;
@@ -18,8 +18,17 @@ const BEYOND: char = '^';
 /// The least the axis covers, as a share of the middle value: smaller differences are no shape, but noise.
 const LEAST_RANGE: f64 = 0.02;
 
+/// A picture that is drawn in letters; empty of another.
+pub(in crate::export) fn in_letters(picture: &Picture, style: &Style) -> String {
+    match (picture.letters, picture.lines.first()) {
+        (Some(says), Some(line)) if line.form == Form::Cells => map(picture, line, says, style),
+        (Some(step), Some(_)) => chart(&picture.lines, step, style),
+        _ => String::new(),
+    }
+}
+
 /// The chart as text: the drawing with its axes, and what each letter stands for. `step` names the steps.
-pub(super) fn draw(lines: &[Line], step: &str, style: &Style) -> String {
+fn chart(lines: &[Line], step: &str, style: &Style) -> String {
     let points = || lines.iter().flat_map(|line| &line.points);
     let steps = points().map(|point| point.x as usize).max().unwrap_or(0);
     let highest = lines.iter().filter_map(top).reduce(f64::max);
@@ -119,6 +128,78 @@ fn marks(lines: &[Line]) -> Vec<char> {
     taken
 }
 
+/// Most CPUs whose pairs are shown with figures. Pairs of more CPUs are one character each.
+const WITH_FIGURES: usize = 8;
+/// Columns that the name of a CPU takes. Columns that a figure takes with its shade and the gap before it.
+const NAME: usize = 9;
+const FIGURE: usize = 11;
+/// Shades from the lightest to the darkest.
+const SHADES: [char; 5] = ['\u{a0}', '░', '▒', '▓', '█'];
+const ASCII_SHADES: [char; 5] = ['.', ':', '+', '#', '@'];
+
+/// The squares of `line` and what its shades stand for, after `says`.
+fn map(picture: &Picture, line: &Line, says: &str, style: &Style) -> String {
+    let cpus: Vec<&str> = picture.x.ticks.iter().map(|(_, name)| name.as_str()).collect();
+    let at = |point: &Point| (point.y.round() as usize, point.x.round() as usize);
+    let squares: BTreeMap<(usize, usize), &Point> = line.points.iter().map(|point| (at(point), point)).collect();
+    let fits = NAME + cpus.len() * FIGURE <= style.columns();
+    let draw = if cpus.len() <= WITH_FIGURES && fits { with_figures } else { with_shades };
+    let table = draw(&cpus, &|from, to| squares.get(&(from, to)).copied(), style);
+    let end = |point: Option<&Point>| {
+        let text = point.map(|point| format!("{} {}", shade(point.shade, style), figure(point)));
+        unbroken(text.unwrap_or_default().trim_start())
+    };
+    let by_shade = |a: &&Point, b: &&Point| a.shade.total_cmp(&b.shade);
+    let (lightest, darkest) = (line.points.iter().min_by(by_shade), line.points.iter().max_by(by_shade));
+    let legend = format!("{says} Shades, logarithmic: {} to {}.", end(lightest), end(darkest));
+    table.render(style).text + &paragraph(&legend, "  ", "  ", Paint::Faint, style)
+}
+
+type At<'a> = &'a dyn Fn(usize, usize) -> Option<&'a Point>;
+
+fn figure(point: &Point) -> &str {
+    point.tag.as_deref().unwrap_or_default()
+}
+
+fn with_figures(cpus: &[&str], at: At<'_>, style: &Style) -> Table {
+    let mut columns = vec![Column::left("from / to", Column::ALWAYS)];
+    columns.extend(cpus.iter().map(|_| Column::right("", Column::ALWAYS)));
+    let name = |cpu: &&str| format!("CPU {cpu}");
+    let head = std::iter::once(String::new()).chain(cpus.iter().map(name)).collect();
+    let mut rows = vec![Row::Cells(head, Paint::Faint)];
+    let cell = |point: Option<&Point>| match point {
+        Some(point) => format!("{} {}", style.spelled(figure(point)), shade(point.shade, style)),
+        None => style.absent().to_owned(),
+    };
+    rows.extend(cpus.iter().enumerate().map(|(from, cpu)| {
+        Row::plain(std::iter::once(name(cpu)).chain((0..cpus.len()).map(|to| cell(at(from, to)))).collect())
+    }));
+    Table { columns, rows, ranking: None }
+}
+
+fn with_shades(cpus: &[&str], at: At<'_>, style: &Style) -> Table {
+    let columns = vec![Column::left("from / to", Column::ALWAYS), Column::left("CPUs in order", Column::ALWAYS)];
+    let across = style.columns().saturating_sub(NAME + 6).max(8);
+    let mut rows = Vec::new();
+    for first in (0..cpus.len()).step_by(across) {
+        let to = first..(first + across).min(cpus.len());
+        if cpus.len() > across {
+            rows.push(Row::Label(format!("to CPU {} to {}:", cpus[to.start], cpus[to.end - 1])));
+        }
+        rows.extend(cpus.iter().enumerate().map(|(from, cpu)| {
+            let line = to.clone().map(|to| at(from, to).map_or('?', |point| shade(point.shade, style))).collect();
+            Row::plain(vec![format!("CPU {cpu}"), line])
+        }));
+    }
+    Table { columns, rows, ranking: None }
+}
+
+/// The darker, the more.
+fn shade(share: f64, style: &Style) -> char {
+    let shades = if style.unicode { SHADES } else { ASCII_SHADES };
+    shades[(share * 4.0).round().clamp(0.0, 4.0) as usize]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,7 +220,7 @@ mod tests {
             line("powersave", vec![1_780_000; 100]),
             line("ondemand", ondemand),
         ];
-        let text = draw(&lines, "loop number", &Style { width: 80, color: false, unicode: true });
+        let text = chart(&lines, "loop number", &Style { width: 80, color: false, unicode: true });
         let rows: Vec<&str> = text.lines().collect();
         let top = rows[0].split_once('│').unwrap().1;
         assert!(top.starts_with("Po") || top.starts_with("oP") || top.contains('o'), "{text}");
@@ -151,16 +232,16 @@ mod tests {
 
     #[test]
     fn ascii_alone_where_nothing_else_is_spoken() {
-        let text = draw(&[line("a", vec![1, 2, 3])], "step", &Style { width: 40, color: false, unicode: false });
+        let text = chart(&[line("a", vec![1, 2, 3])], "step", &Style { width: 40, color: false, unicode: false });
         assert!(text.is_ascii(), "{text}");
     }
 
     #[test]
     fn nothing_and_one_value_do_no_harm() {
-        assert_eq!(draw(&[], "step", &Style::default()), "");
-        assert_eq!(draw(&[line("a", vec![])], "step", &Style::default()), "");
-        assert!(draw(&[line("a", vec![5])], "step", &Style::default()).contains('a'));
-        assert!(draw(&[line("a", vec![0, i64::MAX])], "step", &Style::default()).contains('a'));
+        assert_eq!(chart(&[], "step", &Style::default()), "");
+        assert_eq!(chart(&[line("a", vec![])], "step", &Style::default()), "");
+        assert!(chart(&[line("a", vec![5])], "step", &Style::default()).contains('a'));
+        assert!(chart(&[line("a", vec![0, i64::MAX])], "step", &Style::default()).contains('a'));
     }
 
     #[test]
@@ -171,5 +252,14 @@ mod tests {
         marks.sort_unstable();
         marks.dedup();
         assert_eq!(marks.len(), 4);
+    }
+
+    #[test]
+    fn the_slowest_is_the_darkest() {
+        let style = Style::default();
+        assert_eq!(shade(0.0, &style), SHADES[0]);
+        assert_eq!(shade(0.5, &style), SHADES[2]);
+        assert_eq!(shade(1.0, &style), SHADES[4]);
+        assert_eq!(shade(f64::NAN, &style), SHADES[0]);
     }
 }
