@@ -4,24 +4,21 @@
 //! figures incomparable (duration asked, size of a message). What else differs between them is in a line's name. Pictures
 //! of one kind are an [`Album`] of as many as a page takes.
 
+pub(crate) mod course;
+mod distribution;
 pub(crate) mod dots;
 mod group;
-pub(crate) mod heat;
-mod histogram;
+pub(crate) mod messages;
 mod outlier;
 mod pareto;
-mod percentile;
-pub(crate) mod ramp;
-mod rounds;
-mod size;
 
 use group::{Group, groups};
 use punctual_record::{Quantity, Run, Series};
 
 use crate::document::{Album, Picture};
 
+pub(crate) use distribution::Curve;
 pub(crate) use group::{album, quantity_name};
-pub(crate) use percentile::Curve;
 
 /// The pictures of one experiment, by kind; kinds without pictures are left out. What is advised is in them by name.
 pub(crate) fn albums(run: &Run, series: &[&Series], advised: &[&Series]) -> Vec<Album> {
@@ -32,11 +29,11 @@ pub(crate) fn albums(run: &Run, series: &[&Series], advised: &[&Series]) -> Vec<
         album(kind, groups.iter().map(|group| (group.label.clone(), group)), |_, group| draw(group))
     };
     let mut albums = vec![
-        of_groups("Latency by percentile", percentile::picture),
-        of_groups("Histogram", histogram::picture),
+        of_groups("Latency by percentile", distribution::percentiles),
+        of_groups("Histogram", distribution::histogram),
         of_groups("Lateness against CPU time", pareto::picture),
-        size::album(&drawn),
-        of_groups("Round by round", rounds::picture),
+        messages::sizes(&drawn),
+        of_groups("Round by round", course::rounds),
     ];
     albums.retain(|album| !album.pictures.is_empty());
     let undrawn = groups.iter().flat_map(|group| &group.members).filter(|member| member.is_undrawn()).count();

@@ -17,7 +17,7 @@ use crate::family::shared::{ALWAYS, Family, absent_note, interval_note, measured
 use crate::format::naming::under;
 use crate::format::{grouped, unbroken, units};
 use crate::pictures;
-use crate::pictures::heat::Pair;
+use crate::pictures::messages::Pair;
 
 pub(super) const FAMILY: Family = Family {
     experiment: "ipc",
@@ -229,6 +229,6 @@ fn map(pairs: &[Message<'_>]) -> Section {
     };
     let squares: Vec<Pair> = pairs.iter().filter_map(square).collect();
     let title = format!("{}, {}", first.subject, bytes(first.parameters.size));
-    let album = pictures::heat::album(title, pictures::quantity_name(first.quantity), &squares);
+    let album = pictures::messages::map(title, pictures::quantity_name(first.quantity), &squares);
     Section::new(heading).with(Block::Album(album))
 }

@@ -16,7 +16,7 @@ use crate::family::shared::{ALWAYS, Family, Measured, measured};
 use crate::format::naming::{AS_FOUND, under};
 use crate::format::{listed, sanitize, sentence, spoken, unbroken, units};
 use crate::pictures;
-use crate::pictures::ramp::Loops;
+use crate::pictures::course::Loops;
 use crate::verdict::{Advice, Answer, Candidate, Goal, Trial};
 
 pub(super) const FAMILY: Family =
@@ -37,7 +37,7 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     let mut section = Section::new(heading).with(Block::Table(table(&judged))).with(Block::Legend(legend(&judged)));
     // Loops at one speed are scatter, in letters or in lines.
     if judged.iter().any(Judged::shows_a_change) {
-        section.blocks.extend(pictures::ramp::album(judged.iter().map(loops).collect()).map(Block::Album));
+        section.blocks.extend(pictures::course::ramps(judged.iter().map(loops).collect()).map(Block::Album));
     }
     let mut sections = vec![section];
     let ramps: Vec<Ramp<'_>> = judged.iter().map(|judgement| judgement.ramp).collect();

@@ -1,15 +1,15 @@
-//! The rounds over time: shows drift, and disturbance that comes and goes.
+//! Durations in the order in which they came: round by round, which shows drift and disturbance that comes and goes, and loop by loop of a
+//! rested CPU, a line per governor.
 
 use punctual_record::{RoundFigures, Series};
 
-use crate::document::{Axis, Form, Line, Picture, Point, Table, ends};
+use crate::document::{Album, Axis, Form, Line, Picture, Point, Table, ends};
 use crate::format::units;
-
-use super::group::{Group, MOST_LINES, Member, place_of_baseline, quantity_name, shown};
-use super::outlier;
+use crate::pictures::group::{AT_FIRST, Group, MOST_LINES, Member, place_of_baseline, quantity_name, shown};
+use crate::pictures::outlier;
 
 /// Lines shown at first.
-const AT_FIRST: usize = 6;
+const ROUNDS_AT_FIRST: usize = 6;
 /// Most rounds that are drawn of a series; of more, every second, third... is.
 const MOST_ROUNDS: usize = 400;
 /// A round counts as disturbed when its thread was preempted this many times as often as in the middle round...
@@ -17,12 +17,12 @@ const TIMES: u64 = 3;
 /// ...and at least so often, for once is nothing.
 const LEAST: u64 = 2;
 
-pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
+pub(super) fn rounds(group: &Group<'_>) -> Option<Picture> {
     let drawn =
         |member: &&Member<'_>| member.series.rounds.iter().filter(|round| round.summary.p50.is_some()).count() > 1;
     let members: Vec<&Member<'_>> = group.members.iter().filter(drawn).take(MOST_LINES).collect();
     let mut lines: Vec<Line> =
-        members.iter().zip(shown(&members, AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
+        members.iter().zip(shown(&members, ROUNDS_AT_FIRST)).map(|(member, shown)| line(member, shown)).collect();
     let (first, last) = ends(lines.iter().flat_map(|line| &line.points).map(|point| point.x))?;
     Some(Picture {
         title: group.title("Round by round"),
@@ -103,4 +103,72 @@ fn table(members: &[&Member<'_>]) -> Table {
         ]
     };
     Table::plain(&headings, members.iter().map(row).collect())
+}
+
+/// Most loops that are drawn; of more, every second, third... is.
+const MOST_LOOPS: usize = 600;
+
+/// The loops under one governor.
+#[derive(Debug)]
+pub(crate) struct Loops {
+    /// The governor.
+    pub(crate) name: String,
+    /// For each loop of a round its duration in the middle one of the rounds.
+    pub(crate) typical: Vec<i64>,
+    /// From rest to full speed.
+    pub(crate) to_full_speed_ns: Option<i64>,
+    /// Median of all loops.
+    pub(crate) p50: Option<i64>,
+}
+
+/// The picture; None of single loops.
+pub(crate) fn ramps(ramps: Vec<Loops>) -> Option<Album> {
+    let ramps: Vec<Loops> = ramps.into_iter().filter(|ramp| ramp.typical.len() > 1).take(MOST_LINES).collect();
+    let picture = ramp(&ramps)?;
+    Some(Album { kind: "Getting up to speed", pictures: vec![(String::new(), picture)], ..Album::default() })
+}
+
+fn ramp(ramps: &[Loops]) -> Option<Picture> {
+    let mut lines: Vec<Line> =
+        ramps.iter().enumerate().map(|(i, ramp)| loop_line(&ramp.name, &ramp.typical, i < AT_FIRST)).collect();
+    let longest = ramps.iter().map(|ramp| ramp.typical.len()).max()?;
+    Some(Picture {
+        title: "Getting up to speed".into(),
+        about: "The same work again and again, from a rested CPU on: how long each loop took (the median of the rounds). Lower is faster."
+            .into(),
+        x: Axis::linear("loop", 1.0, longest as f64, 10, &|n| format!("{n:.0}")),
+        y: outlier::vertical("duration of a loop", &mut lines, None)?,
+        table: ramp_table(ramps),
+        lines,
+        letters: Some("loop number"),
+    })
+}
+
+fn loop_line(name: &str, ramp: &[i64], shown: bool) -> Line {
+    let every = ramp.len().div_ceil(MOST_LOOPS).max(1);
+    let marked = (ramp.len() / 10).max(1);
+    let point = |(i, ns): (usize, &i64)| Point {
+        x: (i + 1) as f64,
+        y: *ns as f64,
+        says: format!("loop {}: {}", i + 1, units::duration(*ns)),
+        mark: i % marked == 0,
+        ..Point::default()
+    };
+    let points = ramp.iter().enumerate().step_by(every).map(point).collect();
+    Line { label: name.into(), shown, form: Form::Curve, points }
+}
+
+fn ramp_table(ramps: &[Loops]) -> Table {
+    let headings = ["series", "loops", "first", "final", "p50", "to full speed"];
+    let row = |ramp: &Loops| {
+        vec![
+            ramp.name.clone(),
+            units::count(ramp.typical.len() as u64),
+            units::known(ramp.typical.first().copied()),
+            units::known(ramp.typical.last().copied()),
+            units::known(ramp.p50),
+            units::known(ramp.to_full_speed_ns),
+        ]
+    };
+    Table::plain(&headings, ramps.iter().map(row).collect())
 }
