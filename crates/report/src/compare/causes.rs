@@ -4,7 +4,6 @@
 //! The noise comes from consecutive stretches of a run, and from several runs where there are some. Nothing below it is
 //! a difference. The tests are corrected for their number. Causes that only one side has recorded are not compared.
 
-use crate::compare::side::{Blamed, Call, Key, Lost, Recorded};
 use std::collections::BTreeSet;
 
 use punctual_record::experiment::cyclic::is_of;
@@ -12,9 +11,11 @@ use punctual_record::{Cause, Experiment, LatePart};
 use serde::Serialize;
 
 use crate::compare::outcome::{Range, Verdict};
-use crate::compare::side::{Side, Unmatched};
-use crate::evidence::difference::{self, RunPair, corrected};
-use crate::evidence::{Draft, LEVEL, Reading, Shift, variance};
+use crate::compare::side::{Blamed, Call, Key, Lost, Recorded, Side, Unmatched};
+use crate::document::{Block, Column, Columns, Note, Section};
+use crate::evidence::difference::{RunPair, corrected};
+use crate::evidence::{Draft, LEVEL, Reading, Shift, difference, variance};
+use crate::format::units;
 
 /// From this share of a change on, a culprit is named for it.
 const MOST: f64 = 0.5;
@@ -211,5 +212,73 @@ impl Row<'_> {
             let is_most = shift.by / by >= MOST && shift.probability() <= LEVEL;
             is_most.then(|| name.clone())
         })
+    }
+}
+
+/// Most sentences, and most rows.
+const SENTENCES: usize = 4;
+
+const ROWS: usize = 300;
+
+/// `redis-server, epoll_wait: +8.00 µs a wake-up in the run queue (95 %: +6.10 µs to +9.90 µs): kworker/1:2 ran.`
+pub(super) fn sentences(compared: &CausesCompared) -> Vec<String> {
+    let mut shown: Vec<&CauseComparison> = compared.causes.iter().filter(|cause| cause.verdict.is_shown()).collect();
+    let size = |cause: &CauseComparison| cause.by_ns.map_or(0.0, |by| by.value.abs());
+    shown.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    let sentence = |cause: &&CauseComparison| {
+        let Range { value, low, high } = cause.by_ns?;
+        let [by, low, high] = [value, low, high].map(units::signed);
+        let interval = format!("95 %: {low} to {high}");
+        Some(format!(
+            "{}: {by} a wake-up, {} ({interval}): {}.",
+            name(cause),
+            crate::causes::part(cause.part),
+            label(cause, compared)
+        ))
+    };
+    shown.iter().take(SENTENCES).filter_map(sentence).chain(compared.not_compared.iter().cloned()).collect()
+}
+
+pub(super) fn name(cause: &CauseComparison) -> String {
+    crate::causes::call(&cause.thread, &cause.call, cause.nominal_ns)
+}
+
+fn label(cause: &CauseComparison, compared: &CausesCompared) -> String {
+    crate::causes::label(cause.cause, cause.culprit.as_deref(), compared.guest)
+}
+
+/// The section; `None` without rows.
+pub(super) fn section(compared: &CausesCompared) -> Option<Section> {
+    if compared.causes.is_empty() {
+        return None;
+    }
+    let columns = Columns::new()
+        .left("call", Column::ALWAYS, |cause: &&CauseComparison| name(cause))
+        .left("part", 30, |cause| crate::causes::part(cause.part).to_owned())
+        .left("lost to", Column::ALWAYS, |cause| label(cause, compared))
+        .fine("old", Column::ALWAYS, |cause| Some(cause.old_ns))
+        .fine("new", Column::ALWAYS, |cause| Some(cause.new_ns))
+        .known("change", Column::ALWAYS, |cause| cause.by_ns, |by| units::signed(by.value))
+        .known("95 %", 40, |cause| cause.by_ns, |by| format!("{} to {}", units::signed(by.low), units::signed(by.high)))
+        .left("verdict", 20, |cause| word(cause.verdict).to_owned());
+    let mut rows: Vec<&CauseComparison> = compared.causes.iter().collect();
+    rows.sort_by_key(|cause| !cause.verdict.is_shown());
+    rows.truncate(ROWS);
+    let notes = vec![
+        Note::always("Time lost per wake-up; the causes of a call add up to its lateness."),
+        Note::always(format!(
+            "The scatter between stretches of a run is the noise; the verdicts are corrected for {} causes.",
+            units::count(compared.compared as u64)
+        )),
+    ];
+    Some(Section::new("Why late").with(Block::Table(columns.plain(&rows))).with(Block::Legend(notes)))
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Worse => "more",
+        Verdict::Better => "less",
+        Verdict::NoDifference => "no difference shown",
+        Verdict::NotComparable => "too few wake-ups",
     }
 }

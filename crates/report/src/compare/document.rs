@@ -5,7 +5,7 @@ use crate::compare::limit::Judgement;
 use crate::compare::outcome::{FigureComparison, SeriesComparison, Verdict};
 use crate::compare::words::{self, MOST, change, interval};
 use crate::compare::{Comparison, Figure, RunName};
-use crate::compare::{screen, why};
+use crate::compare::{causes, screen};
 use crate::document::{
     Album, Axis, Block, Chapter, Column, Columns, Document, Form, Level, Line, Note, Paint, Phrase, Picture, Point,
     Row, Section, Table, ends,
@@ -49,7 +49,7 @@ impl Document {
         let overlay = overlay(comparison).map(Block::Album);
         sections.extend(overlay.map(|album| Section::new("Old and new by percentile").with(album)));
         sections.extend(figures(comparison));
-        sections.extend(comparison.causes.as_ref().and_then(why::section));
+        sections.extend(comparison.causes.as_ref().and_then(causes::section));
         let missing = words::missing(comparison, 6);
         sections.extend((!missing.is_empty()).then(|| folded("Not comparable", Block::said(missing))));
         sections.push(folded("What changed around it", changes(comparison)));
@@ -87,7 +87,7 @@ fn limits(judgement: &Judgement, comparison: &Comparison) -> Section {
 /// Figures that differ, and figures that do not, a table for each experiment.
 fn figures(comparison: &Comparison) -> Vec<Section> {
     let mut sections = Vec::new();
-    for (experiment, rows) in by_experiment(words::rows(comparison, words::differs)) {
+    for (experiment, rows) in by_experiment(words::rows(comparison, Verdict::is_shown)) {
         let heading = format!("Different: {}", comparison.names.heading(experiment));
         // The first screen has the largest of them.
         sections.push(folded(&heading, Block::Table(table(comparison, &rows))));
@@ -223,7 +223,7 @@ pub(super) fn album(comparison: &Comparison) -> Option<Album> {
 /// Old and new over each other, the series that are shown to differ first; `None` where no side has samples.
 fn overlay(comparison: &Comparison) -> Option<Album> {
     let mut series: Vec<&SeriesComparison> = comparison.series.iter().collect();
-    series.sort_by_key(|series| !series.figures.iter().any(|figure| words::differs(figure.verdict)));
+    series.sort_by_key(|series| !series.figures.iter().any(|figure| figure.verdict.is_shown()));
     let named = series.into_iter().map(|series| (comparison.names.anywhere(series), series));
     let album = pictures::album("", named, |name, series| {
         let [old, new] = &series.curves;

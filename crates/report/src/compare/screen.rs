@@ -2,11 +2,11 @@
 //! what was compared.
 
 use crate::compare::limit::Judgement;
-use crate::compare::names::Short;
+use crate::compare::outcome::Short;
 use crate::compare::outcome::{Change, Difference, FigureComparison, SeriesComparison, Verdict};
 use crate::compare::side::WhyUnmatched;
 use crate::compare::words::{self, change, interval};
-use crate::compare::{Comparison, Figure, RunName, why};
+use crate::compare::{Comparison, Figure, RunName, causes};
 use crate::document::{Album, Block, Column, Columns, Note, Paint, Section, Table};
 use crate::format::{counted, distinct, listed, sanitize, sentence, unbroken, units};
 use crate::pictures::dots::{Overlaid, overlaid};
@@ -30,7 +30,7 @@ struct Moved<'a> {
 
 impl Moved<'_> {
     fn is_shown(&self) -> bool {
-        words::differs(self.figure.verdict)
+        self.figure.verdict.is_shown()
     }
 
     /// How far it moved: on the scale of the comparison, so that a doubling is as large as a halving.
@@ -69,7 +69,7 @@ pub(super) fn sections(comparison: &Comparison, judgement: Option<&Judgement>) -
     let mut answer = answer(comparison, &moved);
     let cause = cause(&moved).filter(|_| !names_cause(judgement, comparison));
     answer.blocks.extend(cause.map(Block::Paragraph));
-    answer.blocks.extend(comparison.causes.iter().flat_map(why::sentences).map(Block::Line));
+    answer.blocks.extend(comparison.causes.iter().flat_map(causes::sentences).map(Block::Line));
     sections.push(answer);
     sections.extend((!moved.is_empty()).then(|| {
         let note = format!(
@@ -98,7 +98,7 @@ fn moved(comparison: &Comparison) -> Vec<Moved<'_>> {
             all.push(Moved { name: name.clone(), short: short.clone(), series, figure, difference });
         }
     }
-    let differs = |series: &SeriesComparison| series.figures.iter().any(|figure| words::differs(figure.verdict));
+    let differs = |series: &SeriesComparison| series.figures.iter().any(|figure| figure.verdict.is_shown());
     let place = |one: &Moved<'_>| match one.is_shown() {
         true => (false, false, 0),
         false => (true, !differs(one.series), one.figure.figure as usize),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::compare::limit::{Finding, Judgement, What};
-use crate::compare::names::measured;
+use crate::compare::outcome::measured;
 use crate::compare::outcome::{Difference, FigureComparison, Range, SeriesComparison, Verdict};
 use crate::compare::{Change, Comparison, Figure, Unmatched, WhyUnmatched};
 use crate::document::{Level, Phrase};
@@ -25,16 +25,10 @@ pub(crate) fn rows(comparison: &Comparison, wanted: impl Fn(Verdict) -> bool) ->
     all.filter(|(_, figure)| wanted(figure.verdict)).collect()
 }
 
-/// Whether it is one of the two.
-pub(crate) fn differs(verdict: Verdict) -> bool {
-    matches!(verdict, Verdict::Worse | Verdict::Better)
-}
-
 /// A share with its sign: `+20.1 %`, and from a hundred times on `+290×`.
 fn signed(share: f64) -> String {
     let percent = share * 100.0;
-    let minus = '−';
-    let sign = if percent < 0.0 { minus } else { '+' };
+    let sign = if percent < 0.0 { '−' } else { '+' };
     let percent = percent.abs();
     match percent {
         _ if percent >= 999_950.0 => ">9999×".to_owned(),
@@ -44,18 +38,11 @@ fn signed(share: f64) -> String {
     }
 }
 
-/// A duration with its sign.
-pub(super) fn signed_ns(ns: f64) -> String {
-    let text = units::duration_fine(ns.abs());
-    let minus = '−';
-    format!("{}{text}", if ns < 0.0 { minus } else { '+' })
-}
-
 /// The change: as a share, or in ns if there is none.
 pub(crate) fn change(difference: &Difference) -> String {
     match difference.by_share {
         Some(share) => signed(share.value),
-        None => signed_ns(difference.by_ns.value),
+        None => units::signed(difference.by_ns.value),
     }
 }
 
@@ -64,7 +51,7 @@ pub(crate) fn interval(difference: &Difference) -> String {
     let show = |range: Range, show: &dyn Fn(f64) -> String| format!("[{} {}]", show(range.low), show(range.high));
     match difference.by_share {
         Some(share) => show(share, &|share| signed(share).trim_end_matches(" %").to_owned()),
-        None => show(difference.by_ns, &|ns| signed_ns(ns)),
+        None => show(difference.by_ns, &units::signed),
     }
 }
 
@@ -77,14 +64,13 @@ pub(super) fn detectable(difference: &Difference) -> String {
     match difference.shows_share {
         Some(share) if share > 99.0 => "≥100×".to_owned(),
         Some(share) => signed(share),
-        None => signed_ns(difference.shows_ns),
+        None => units::signed(difference.shows_ns),
     }
 }
 
 /// What is different about the machine itself and its kernel.
 pub(super) fn other_machine(comparison: &Comparison) -> Option<String> {
-    let arrow = "→";
-    let tell = |change: &Change| format!("{} {} {arrow} {}", change.what, sanitize(&change.old), sanitize(&change.new));
+    let tell = |change: &Change| format!("{} {}", change.what, change.in_words());
     let told: Vec<String> = comparison.machine.iter().map(tell).collect();
     (!told.is_empty()).then(|| format!("The old runs are of another machine or kernel: {}.", told.join("; ")))
 }
@@ -166,10 +152,7 @@ pub(super) fn missing(comparison: &Comparison, most: usize) -> Vec<String> {
 
 /// Differences between machines and settings.
 pub(crate) fn changes(comparison: &Comparison) -> Vec<String> {
-    let arrow = "→";
-    let tell = |change: &super::Change| {
-        format!("{}: {} {arrow} {}", sanitize(&change.what), sanitize(&change.old), sanitize(&change.new))
-    };
+    let tell = |change: &Change| format!("{}: {}", sanitize(&change.what), change.in_words());
     comparison.changes.iter().map(tell).collect()
 }
 
@@ -187,9 +170,7 @@ pub(crate) fn gate(judgement: &Judgement, comparison: &Comparison) -> Gate {
 
 /// The settings that held otherwise on the new side: the machine's, where nothing else was asked for.
 pub(super) fn settings(series: &SeriesComparison) -> Vec<String> {
-    let arrow = "→";
-    let told = |change: &Change| format!("{} {arrow} {}", sanitize(&change.old), sanitize(&change.new));
-    series.changed.iter().map(told).collect()
+    series.changed.iter().map(Change::in_words).collect()
 }
 
 /// The cause that these suggest. That they are the cause is not shown: other things may have changed with them.

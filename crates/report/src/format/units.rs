@@ -90,6 +90,11 @@ pub(crate) fn duration_fine(ns: f64) -> String {
     if ns.abs() < 9.95 { format!("{ns:.1} ns") } else { duration_f(ns) }
 }
 
+/// The same with its sign.
+pub(crate) fn signed(ns: f64) -> String {
+    format!("{}{}", if ns < 0.0 { '−' } else { '+' }, duration_fine(ns.abs()))
+}
+
 fn duration_f(ns: f64) -> String {
     let (unit, decimals) = scale(ns);
     if is_huge(ns / unit.ns) {
