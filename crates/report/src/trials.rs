@@ -240,11 +240,7 @@ fn difference(one: &Effect, other: &Effect) -> Effect {
     let Some((a, b)) = one.gain.zip(other.gain) else { return Effect { before_ns, after_ns, ..Effect::default() } };
     let half = |gain: Gain| gain.high_ns.abs_diff(gain.low_ns) as f64 / 2.0;
     let (ns, reach) = (b.ns - a.ns, half(a).hypot(half(b)) as i64);
-    let outcome = match ns.abs() > reach {
-        true if ns > 0 => Outcome::Better,
-        true => Outcome::Worse,
-        false => Outcome::NoDifference,
-    };
+    let outcome = Outcome::judged(ns.abs() > reach, ns > 0);
     let gain = Gain { ns, low_ns: ns - reach, high_ns: ns + reach, scatter_ns: a.scatter_ns.max(b.scatter_ns) };
     Effect { outcome, before_ns, after_ns, gain: Some(gain), why: None }
 }

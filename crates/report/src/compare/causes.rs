@@ -14,7 +14,7 @@ use crate::compare::outcome::{Range, Verdict};
 use crate::compare::side::{Blamed, Call, Key, Lost, Recorded, Side, Unmatched};
 use crate::document::{Block, Column, Columns, Note, Section};
 use crate::evidence::difference::{RunPair, corrected};
-use crate::evidence::{Draft, LEVEL, Reading, Shift, difference, variance};
+use crate::evidence::{Draft, LEVEL, Reading, Shift, difference};
 use crate::format::units;
 
 /// From this share of a change on, a culprit is named for it.
@@ -170,7 +170,7 @@ impl Pair<'_> {
 /// The differences; several runs estimate their scatter together.
 fn settled(drafts: Vec<Option<Draft>>) -> Vec<Option<Shift>> {
     let scatters: Vec<_> = drafts.iter().flatten().filter_map(|draft| draft.scatter().cloned()).collect();
-    let mut estimates = variance::estimates(&scatters).into_iter();
+    let mut estimates = difference::estimates(&scatters).into_iter();
     let mut settle = |draft: Draft| {
         let estimate = draft.scatter().and_then(|_| estimates.next());
         draft.settled(estimate)

@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::evidence::difference::{self, RunPair, corrected};
-use crate::evidence::{Draft, Reading, SCALE, Shift, noise, variance};
+use crate::evidence::{Draft, Reading, SCALE, Shift, noise};
 use crate::format::units;
 use crate::pictures::Curve;
 use outcome::Names;
@@ -168,7 +168,7 @@ fn names(side: &Side) -> Vec<RunName> {
 fn settled(drafts: Vec<[Result<Draft, String>; 3]>) -> Vec<[Result<Shift, String>; 3]> {
     let mut estimates = Figure::ALL.map(|figure| {
         let of_figure = drafts.iter().filter_map(|series| series[figure as usize].as_ref().ok()?.scatter().cloned());
-        variance::estimates(&of_figure.collect::<Vec<_>>()).into_iter()
+        difference::estimates(&of_figure.collect::<Vec<_>>()).into_iter()
     });
     let settle = |series: [Result<Draft, String>; 3]| {
         let mut figure = 0..;

@@ -15,7 +15,7 @@ use punctual_record::{
 use serde::Serialize;
 
 use crate::compare::outcome::Change;
-use crate::evidence::{Look, Reading, noise, variance};
+use crate::evidence::{Look, Reading, difference, noise};
 use crate::format::naming::{self, AS_FOUND};
 use crate::pictures::Curve;
 
@@ -99,7 +99,7 @@ pub(super) struct Entry {
     /// In the order of [`Figure::ALL`].
     pub(super) readings: [Reading; 3],
     /// Where its 99th percentile may lie; `None` without a histogram.
-    pub(super) tail: Option<Box<[f64; variance::PLACES]>>,
+    pub(super) tail: Option<Box<[f64; difference::PLACES]>>,
 }
 
 impl Side {
@@ -203,7 +203,7 @@ fn entries(
 }
 
 fn entry(look: &Look<'_>, run: usize, distribution: Option<&Distribution>) -> Entry {
-    let tail = distribution.and_then(variance::places).map(Box::new);
+    let tail = distribution.and_then(difference::places).map(Box::new);
     Entry { run, count: look.summary.count, readings: look.readings(distribution), tail }
 }
 

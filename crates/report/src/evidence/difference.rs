@@ -2,15 +2,26 @@
 //!
 //! Takes the figure in each run of both sides. Returns the difference on the comparison's scale and its variance, which
 //! is always that *between runs*. With one run a side it comes from the noise within the runs ([`super::noise`]). With
-//! several runs, their scatter counts too ([`super::variance`]).
+//! several runs, their scatter counts too.
 //!
 //! Correction: Y. Benjamini and Y. Hochberg (1995). At most the share `level` of the reported differences is expected to be
 //! false. If nothing differs at all, `level` is also the probability of any report.
+//!
+//! **Variance between runs.** A few runs a side say little about their own variance: four pairs have three degrees of freedom. But each run
+//! also has a forecast from the noise of its rounds. All series come from the same runs on the same
+//! machine. If the runs of the other series lie twice as far apart as forecast, this one's likely do so too. This is
+//! an empirical Bayes estimate (G. K. Smyth, *Linear models and empirical Bayes methods*, 2004). It is the moderated
+//! t of limma, with the rounds' forecast as its trend.
+//!
+//! Takes, for one figure, the observed and the forecast variance of each series. Returns the variance of each with its
+//! degrees of freedom. A series never influences its own prior, and correlated series count as fewer.
 
-use super::LEVEL;
-use super::distributions::{student_quantile, student_two_sided};
-use super::noise::{FREEDOM, Reading};
-use super::variance::{Estimate, Scatter, center};
+use punctual_record::Distribution;
+use punctual_record::statistics::median;
+
+use crate::evidence::LEVEL;
+use crate::evidence::distributions::{digamma, inverse_trigamma, student_quantile, student_two_sided, trigamma};
+use crate::evidence::noise::{FREEDOM, Reading, SCALE};
 
 /// The part of a side's variance that more runs do not reduce if the sides did not alternate. The machine drifts
 /// between the two measurements.
@@ -260,11 +271,233 @@ pub(crate) fn corrected(probabilities: impl IntoIterator<Item = Option<f64>>) ->
     Corrected { significant, tested: known.len(), miss: LEVEL * selected as f64 / known.len().max(1) as f64 }
 }
 
+/// Degrees of freedom of the forecast if the machine's ratio of the variances between and within runs were known.
+/// Series of one machine scatter around it by a factor of about 1.6 to either side.
+const FREEDOM_OF_FORECAST: f64 = 8.0;
+
+/// Prior standard deviation of the logarithm of that ratio, on an unknown machine. It is wide: a whole run can be off
+/// without a sign in its rounds. Short rounds can exceed the noise of their run.
+const UNKNOWN_MACHINE: f64 = 2.0;
+
+/// From this many degrees of freedom on, the observed variance needs no forecast.
+const ENOUGH: f64 = 60.0;
+
+/// Bounds of a variance, as a multiple of the forecast and its inverse. A series that never moved says no more.
+const FURTHEST: f64 = 1e4;
+
+/// Data on one figure of one series.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Scatter {
+    /// Observations: the deviations of the runs, or of the pairs, from their mean, in order of time.
+    pub(crate) deviations: Vec<f64>,
+    /// Degrees of freedom of the observations, 1 or more.
+    pub(crate) freedom: f64,
+    /// The variance of one such deviation, forecast from the rounds.
+    pub(crate) forecast: f64,
+}
+
+/// A variance and its degrees of freedom.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Estimate {
+    pub(crate) variance: f64,
+    pub(crate) freedom: f64,
+}
+
+impl Scatter {
+    fn seen(&self) -> f64 {
+        self.deviations.iter().map(|deviation| deviation * deviation).sum::<f64>() / self.freedom
+    }
+
+    /// The logarithm of observed over forecast, corrected for its bias with few degrees of freedom.
+    fn surprise(&self) -> f64 {
+        let half = self.freedom / 2.0;
+        (self.seen() / self.forecast).clamp(1.0 / FURTHEST, FURTHEST).ln() - (digamma(half) - half.ln())
+    }
+
+    /// The deviations as a unit vector; `None` if they all are zero.
+    fn direction(&self) -> Option<Vec<f64>> {
+        let length = self.deviations.iter().map(|deviation| deviation * deviation).sum::<f64>().sqrt();
+        (length > 0.0).then(|| self.deviations.iter().map(|deviation| deviation / length).collect())
+    }
+}
+
+/// The variances of one figure in all series.
+pub(crate) fn estimates(series: &[Scatter]) -> Vec<Estimate> {
+    let surprises: Vec<f64> = series.iter().map(Scatter::surprise).collect();
+    let together = Together::new(series);
+    let sum: f64 = surprises.iter().sum();
+    let one = |(place, own): (usize, &Scatter)| {
+        let seen = Estimate { variance: own.seen(), freedom: own.freedom };
+        if own.freedom >= ENOUGH {
+            return seen;
+        }
+        // Prior of an unknown machine: a ratio of 1, with its uncertainty.
+        let (mut weight, mut ratio) = (UNKNOWN_MACHINE.powi(-2), 0.0);
+        let others = surprises.len() - 1;
+        if others > 0 {
+            let scatter = trigamma(own.freedom / 2.0) + trigamma(FREEDOM_OF_FORECAST / 2.0);
+            let told = together.worth(place) / scatter;
+            ratio = told * (sum - surprises[place]) / others as f64 / (weight + told);
+            weight += told;
+        }
+        let freedom = 2.0 * inverse_trigamma(trigamma(FREEDOM_OF_FORECAST / 2.0) + 1.0 / weight);
+        let forecast = Estimate { variance: own.forecast * ratio.exp(), freedom };
+        forecast.and(seen)
+    };
+    series.iter().enumerate().map(one).collect()
+}
+
+impl Estimate {
+    /// The combination of both, each weighted by its degrees of freedom.
+    fn and(self, other: Self) -> Self {
+        let freedom = self.freedom + other.freedom;
+        Self { variance: (self.freedom * self.variance + other.freedom * other.variance) / freedom, freedom }
+    }
+}
+
+/// Correlation of the series.
+struct Together {
+    count: f64,
+    /// For each series, the sum over all series of the squared correlation with it, including itself.
+    of_each: Vec<f64>,
+}
+
+impl Together {
+    /// The sum of squared correlations of all pairs equals the sum of squares of the directions' second moments. This
+    /// takes linear time in the number of series instead of quadratic.
+    fn new(series: &[Scatter]) -> Self {
+        let length = series.first().map_or(0, |first| first.deviations.len());
+        let alike = series.iter().all(|one| one.deviations.len() == length && one.freedom < ENOUGH);
+        let count = series.len() as f64;
+        if !alike {
+            // Different runs measured them: their correlation is unknown, so the worst is assumed.
+            return Self { count, of_each: vec![count; series.len()] };
+        }
+        let directions: Vec<Option<Vec<f64>>> = series.iter().map(Scatter::direction).collect();
+        let mut moments = vec![0.0; length * length];
+        for direction in directions.iter().flatten() {
+            for (row, at_row) in direction.iter().enumerate() {
+                for (column, at_column) in direction.iter().enumerate() {
+                    moments[row * length + column] += at_row * at_column;
+                }
+            }
+        }
+        let with_all = |direction: &Option<Vec<f64>>| {
+            let Some(direction) = direction else { return 1.0 };
+            let rows = moments.chunks(length.max(1)).zip(direction);
+            rows.map(|(row, at)| at * row.iter().zip(direction).map(|(a, b)| a * b).sum::<f64>()).sum::<f64>().max(1.0)
+        };
+        Self { count, of_each: directions.iter().map(with_all).collect() }
+    }
+
+    /// The effective number of independent series without this one.
+    fn worth(&self, place: usize) -> f64 {
+        let others = self.count - 1.0;
+        if others < 2.0 {
+            return others;
+        }
+        let all: f64 = self.of_each.iter().sum();
+        // Excludes the correlations of each with itself, and those of this series.
+        let pairs = all - self.count - 2.0 * (self.of_each[place] - 1.0);
+        let squared = (pairs / (others * (others - 1.0))).clamp(0.0, 1.0);
+        others / (1.0 + (others - 1.0) * squared)
+    }
+}
+
+// Figures that a few far values do not rule: the median, the scatter around it, the centre of differences, and where a
+// p99 may lie.
+//
+// The p99 of a short run jumps. With one disturbance more it is a millisecond, with one less a tenth of that. The mean
+// of such differences is ruled by the jumps. The centre counts a difference by its size up to half of their standard
+// deviation, and by its sign beyond. Source: P. J. Huber, *Robust estimation of a location parameter*, 1964.
+//
+// That p99 is one of the largest samples: of 370, the fourth. Its neighbours are nearly as likely to be the true
+// percentile. So a run has [`PLACES`] values, each equally likely to be it. Their ranks are quantiles of the beta
+// distribution of the percentile, by E. B. Wilson and M. M. Hilferty's approximation (1931). Source: F. E. Harrell and C.
+// E. Davis, *A new distribution-free quantile estimator*, 1982.
+
+/// Size from which only the sign counts, in robust standard deviations. Decided on simulated machines like those of
+/// `tests/all/power.rs`. At 1.3 a comparison takes a third more runs; with the mean, more than twice as many.
+const BY_SIZE: f64 = 0.5;
+
+/// Most steps towards the centre. Each moves it to the mean of what is clipped around it.
+const STEPS: usize = 100;
+
+/// The centre of one or several differences of each pair, and the influence of each pair on it. The influences take the
+/// place of deviations from a mean: their variance, divided by the number of pairs, is that of the centre.
+pub(crate) fn center(pairs: &[Vec<f64>], least: f64) -> (f64, Vec<f64>) {
+    let all: Vec<f64> = pairs.iter().flatten().copied().collect();
+    let mut center = median(&all).unwrap_or(0.0);
+    let reach = (BY_SIZE * scatter(&all)).max(least);
+    let mut found = influences(pairs, center, reach);
+    for _ in 0..STEPS {
+        let step = found.iter().sum::<f64>() / found.len().max(1) as f64;
+        center += step;
+        found = influences(pairs, center, reach);
+        if step.abs() < 1e-12 {
+            break;
+        }
+    }
+    (center, found)
+}
+
+/// The clipped distance of each pair from the centre, over the share of the values that are not clipped.
+fn influences(pairs: &[Vec<f64>], center: f64, reach: f64) -> Vec<f64> {
+    let mean = |values: &[f64], weight: &dyn Fn(f64) -> f64| {
+        values.iter().map(|value| weight(value - center)).sum::<f64>() / values.len().max(1) as f64
+    };
+    let inside = |away: f64| f64::from(u8::from(away.abs() <= reach));
+    let counted = pairs.iter().map(|pair| mean(pair, &inside)).sum::<f64>() / pairs.len().max(1) as f64;
+    // Without any value inside, a step is as long as the reach.
+    let counted = if counted > 0.0 { counted } else { 1.0 };
+    pairs.iter().map(|pair| mean(pair, &|away| away.clamp(-reach, reach)) / counted).collect()
+}
+
+/// A standard deviation, as a multiple of the median absolute deviation of normal values.
+const OF_MEDIAN: f64 = 1.4826;
+
+/// The scatter of single values: the median absolute deviation, scaled to a standard deviation.
+pub(crate) fn scatter(values: &[f64]) -> f64 {
+    let Some(middle) = median(values) else { return 0.0 };
+    let away: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+    OF_MEDIAN * median(&away).unwrap_or(0.0)
+}
+
+/// How many values stand for the percentile of a run.
+pub(crate) const PLACES: usize = 15;
+
+/// Share of the samples above the percentile.
+const ABOVE: f64 = 0.01;
+
+/// Normal quantiles at the middles of fifteen equal probabilities: zero, and these to either side.
+const NORMAL: [f64; 7] = [0.167_894, 0.340_695, 0.524_401, 0.727_913, 0.967_422, 1.281_552, 1.833_915];
+
+/// The values where the 99th percentile of a run may lie, on the comparison's scale, the largest first; `None` without samples.
+pub(crate) fn places(distribution: &Distribution) -> Option<[f64; PLACES]> {
+    let count = distribution.count();
+    let mut found = [0.0; PLACES];
+    for (place, rank) in found.iter_mut().zip(ranks(count)) {
+        *place = SCALE.place(distribution.value_at_rank(rank)? as f64);
+    }
+    Some(found)
+}
+
+/// The ranks of these values among this many samples, the highest first.
+fn ranks(count: u64) -> impl Iterator<Item = u64> {
+    let above = (count as f64 + 1.0) * ABOVE;
+    let low = NORMAL.iter().rev().map(|quantile| -quantile);
+    low.chain([0.0]).chain(NORMAL).map(move |normal| {
+        let root = 1.0 - 1.0 / (9.0 * above) + normal / (3.0 * above.sqrt());
+        let from_the_top = (above * root.powi(3)).max(0.0).floor() as u64;
+        count.saturating_sub(from_the_top).max(1)
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
+    use crate::evidence::distributions::Beta;
+    use proptest::prelude::*;
 
     /// The example of the 1995 paper, section 4: of fifteen, the first four are rejected.
     #[test]
@@ -288,5 +521,108 @@ mod tests {
                 prop_assert!(*chosen || *probability > 0.05 / p.len() as f64);
             }
         }
+    }
+
+    fn scatter(deviations: &[f64], forecast: f64) -> Scatter {
+        Scatter { deviations: deviations.to_vec(), freedom: deviations.len() as f64 - 1.0, forecast }
+    }
+
+    const SMALL: [f64; 4] = [0.01, -0.01, 0.01, -0.01];
+
+    /// Four runs that happen to agree are not believed if the other series scatter widely.
+    #[test]
+    fn others_have_a_say() {
+        let calm = [
+            scatter(&SMALL, 1e-4),
+            scatter(&[0.01, 0.01, -0.01, -0.01], 1e-4),
+            scatter(&[0.01, -0.01, -0.01, 0.01], 1e-4),
+        ];
+        let wild = |sign: f64| scatter(&[0.2, sign * 0.2, -0.2, -sign * 0.2], 1e-4);
+        let among_wild = [scatter(&SMALL, 1e-4), wild(1.0), wild(-1.0)];
+        let (calm, among_wild) = (estimates(&calm)[0], estimates(&among_wild)[0]);
+        assert!(among_wild.variance > 3.0 * calm.variance, "{calm:?} {among_wild:?}");
+        assert!(calm.freedom > 4.0);
+    }
+
+    /// A duplicate of another series adds no information.
+    #[test]
+    fn those_that_move_together_count_once() {
+        let others =
+            [[1.0, 1.0, -1.0, -1.0], [1.0, -1.0, -1.0, 1.0]].map(|signs| scatter(&signs.map(|s| 0.03 * s), 1e-4));
+        let apart = estimates(&[scatter(&SMALL, 1e-4), others[0].clone(), others[1].clone()])[0];
+        let together = estimates(&[scatter(&SMALL, 1e-4), others[0].clone(), others[0].clone()])[0];
+        assert!(together.freedom < apart.freedom, "{together:?} {apart:?}");
+        let alone = estimates(&[scatter(&SMALL, 1e-4)])[0];
+        assert!(alone.freedom < together.freedom && alone.freedom > 3.0, "{alone:?}");
+    }
+
+    #[test]
+    fn many_runs_speak_for_themselves() {
+        let deviations: Vec<f64> = (0..62).map(|i| if i % 2 == 0 { 0.1 } else { -0.1 }).collect();
+        let found = estimates(&[scatter(&deviations, 1.0), scatter(&deviations, 1.0)])[0];
+        assert_eq!(found.freedom, 61.0);
+    }
+
+    proptest! {
+        #[test]
+        fn between_what_was_seen_and_what_was_foretold_or_learned(
+            runs in prop::collection::vec(prop::collection::vec(-1.0f64..1.0, 5), 1..12), forecast in 1e-6f64..1.0
+        ) {
+            let series: Vec<Scatter> = runs.iter().map(|run| scatter(run, forecast)).collect();
+            for found in estimates(&series) {
+                prop_assert!(found.variance.is_finite() && found.variance > 0.0);
+                prop_assert!(found.freedom > 4.0 && found.freedom < 4.0 + FREEDOM_OF_FORECAST + 0.01);
+            }
+        }
+    }
+
+    fn singles(values: &[f64]) -> Vec<Vec<f64>> {
+        values.iter().map(|value| vec![*value]).collect()
+    }
+
+    #[test]
+    fn a_few_jumps_do_not_move_it_far() {
+        let calm = [0.38, 0.40, 0.41, 0.39, 0.42, 0.40, 0.38, 0.41];
+        let (alone, _) = center(&singles(&calm), 0.0);
+        let (with_jumps, _) = center(&singles(&[&calm[..], &[2.5, -2.0]].concat()), 0.0);
+        assert!((alone - 0.4).abs() < 0.01 && (with_jumps - 0.4).abs() < 0.02, "{alone} {with_jumps}");
+        let (more_up, _) = center(&singles(&[&calm[..], &[2.5; 6]].concat()), 0.0);
+        assert!(more_up > with_jumps + 0.01, "a jump still counts by its sign: {more_up}");
+    }
+
+    #[test]
+    fn equal_differences_have_no_spread() {
+        assert_eq!(center(&singles(&[0.5; 6]), 0.0), (0.5, vec![0.0; 6]));
+    }
+
+    proptest! {
+        #[test]
+        fn it_lies_among_the_values_and_its_influences_cancel(
+            values in prop::collection::vec(-3.0f64..3.0, 3..60), by in -2.0f64..2.0
+        ) {
+            let (found, influences) = center(&singles(&values), 0.03);
+            let (low, high) = values.iter().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(*v), high.max(*v)));
+            prop_assert!((low - 1e-9..=high + 1e-9).contains(&found));
+            prop_assert!(influences.iter().sum::<f64>().abs() < 1e-3 * values.len() as f64);
+            let moved: Vec<f64> = values.iter().map(|value| -value + by).collect();
+            let (other, _) = center(&singles(&moved), 0.03);
+            prop_assert!((found + other - by).abs() < 1e-2, "mirrored and moved: {} {}", found, other);
+        }
+    }
+
+    /// Each rank is where the beta distribution of the percentile has the probability that the rank stands for.
+    #[test]
+    fn ranks_are_quantiles_of_the_beta_distribution() {
+        for count in [200_u64, 370, 5000, 1_000_000] {
+            let beta = Beta::new((count as f64 + 1.0) * (1.0 - ABOVE), (count as f64 + 1.0) * ABOVE);
+            for (number, rank) in ranks(count).enumerate() {
+                let wanted = 1.0 - (number as f64 + 0.5) / PLACES as f64;
+                let (below, above) = ((rank - 1) as f64 / count as f64, rank as f64 / count as f64);
+                let (below, above) = (beta.below(below) - 0.02, beta.below(above) + 0.02);
+                assert!(below <= wanted && wanted <= above, "{count} {number}: {below} {wanted} {above}");
+            }
+        }
+        assert!(ranks(370).all(|rank| (361..=370).contains(&rank)));
+        assert!(ranks(1).all(|rank| rank == 1));
     }
 }

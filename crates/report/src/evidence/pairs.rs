@@ -11,10 +11,9 @@
 use punctual_record::Quantile;
 use punctual_record::statistics::{confidence_ranks, median};
 
-use super::difference::corrected;
+use super::difference::{corrected, scatter};
 use super::noise::{Figure, SCALE, floor};
 use super::rounds::{Draft, Effect, Gain, settled};
-use super::variance::scatter;
 use super::{LEVEL, Shift};
 
 /// Fewest pairs for a verdict.

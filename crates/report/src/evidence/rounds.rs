@@ -4,16 +4,21 @@
 //! error is too optimistic on machines that drift. The error is the Allan deviation of the differences
 //! ([`super::noise`]), plus a floor. All tests of one call are corrected together ([`super::difference::corrected`]). A difference
 //! smaller than the scatter of its rounds is never significant.
+//!
+//! The largest samples of rounds have a sign test. A lone maximum is no evidence; that most rounds agree is. Both maxima of a round saw the
+//! same machine. The larger of two equal distributions' maxima falls to either series in proportion to its samples.
 
 use std::collections::BTreeMap;
 
+use punctual_record::statistics::median;
 use punctual_record::{Distribution, RoundFigures, Run, Series};
 use serde::Serialize;
 
-use super::difference::corrected;
-use super::noise::{Figure, Look, Reading, SCALE, floor};
-use super::variance::scatter;
-use super::{Shift, difference, noise};
+use crate::evidence::difference::corrected;
+use crate::evidence::difference::scatter;
+use crate::evidence::distributions::Beta;
+use crate::evidence::noise::{Figure, Look, Reading, SCALE, floor};
+use crate::evidence::{Shift, difference, noise};
 
 /// One question: what does `after` change in this figure against `before`?
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +42,17 @@ pub enum Outcome {
     /// Not tested: a figure is missing.
     #[default]
     NotTested,
+}
+
+impl Outcome {
+    /// Of a difference that is for the better or not, if it is shown.
+    pub(crate) fn judged(shown: bool, better: bool) -> Self {
+        match (shown, better) {
+            (true, true) => Self::Better,
+            (true, false) => Self::Worse,
+            (false, _) => Self::NoDifference,
+        }
+    }
 }
 
 /// What a change does to one figure.
@@ -103,16 +119,6 @@ impl Effect {
     pub(crate) fn is_alike(&self, within_ns: i64) -> bool {
         self.outcome == Outcome::NoDifference && self.gain.is_some_and(|gain| gain.most_ns() <= within_ns)
     }
-
-    fn tested(before: Option<f64>, after: Option<f64>, outcome: Outcome, gain: Gain) -> Self {
-        let [before_ns, after_ns] = [before, after].map(|ns| ns.map(|ns| ns.round() as i64));
-        Self { outcome, before_ns, after_ns, gain: Some(gain), why: None }
-    }
-
-    fn not_tested(before: Option<f64>, after: Option<f64>, why: String) -> Self {
-        let [before_ns, after_ns] = [before, after].map(|ns| ns.map(|ns| ns.round() as i64));
-        Self { outcome: Outcome::NotTested, before_ns, after_ns, gain: None, why: Some(why) }
-    }
 }
 
 /// Answers all questions, corrected for their number, in their order.
@@ -121,15 +127,24 @@ pub(crate) fn test(run: &Run, pairs: &[Pair<'_>]) -> Vec<Effect> {
     settled(pairs.iter().map(one).collect())
 }
 
+/// The effects of each change from the first to the second series, at the median.
+pub(crate) fn at_p50<'a>(run: &Run, pairs: impl IntoIterator<Item = [&'a Series; 2]>) -> Vec<Effect> {
+    let pair = |[before, after]: [&'a Series; 2]| Pair { before, after, figure: Figure::P50 };
+    test(run, &pairs.into_iter().map(pair).collect::<Vec<_>>())
+}
+
 /// A figure before and after, and its difference or why there is none.
 pub(super) type Asked = ([Option<f64>; 2], Result<Draft, String>);
 
 /// The effects of these figures, corrected for the number of those that were tested.
 pub(super) fn settled(drafts: Vec<Asked>) -> Vec<Effect> {
     let corrected = corrected(drafts.iter().map(|(_, draft)| Some(draft.as_ref().ok()?.shift.probability())));
-    let finish = |(([before, after], draft), significant): (Asked, bool)| match draft {
-        Err(why) => Effect::not_tested(before, after, why),
-        Ok(draft) => draft.effect(before, after, significant, corrected.miss),
+    let finish = |((figures, draft), significant): (Asked, bool)| {
+        let [before_ns, after_ns] = figures.map(|ns| ns.map(|ns| ns.round() as i64));
+        match draft.map(|draft| draft.judged(significant, corrected.miss)) {
+            Err(why) => Effect { before_ns, after_ns, why: Some(why), ..Effect::default() },
+            Ok((outcome, gain)) => Effect { outcome, before_ns, after_ns, gain: Some(gain), why: None },
+        }
     };
     drafts.into_iter().zip(corrected.significant.iter().copied()).map(finish).collect()
 }
@@ -143,27 +158,19 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    fn effect(&self, before: Option<f64>, after: Option<f64>, significant: bool, miss: f64) -> Effect {
-        let reach = self.shift.reach(miss);
-        let from = SCALE.figure(self.shift.from);
-        if let Some(size) = self.size {
-            let outcome = match significant && size.is_clear() && (size.ns > 0) == (self.shift.by < 0.0) {
-                true if size.ns > 0 => Outcome::Better,
-                true => Outcome::Worse,
-                false => Outcome::NoDifference,
-            };
-            return Effect::tested(before, after, outcome, size);
-        }
-        let gain = |by: f64| (from - SCALE.figure(self.shift.from + by)).round() as i64;
-        let by = self.shift.by;
-        let outcome = match significant && by.abs() > self.scatter {
-            true if by < 0.0 => Outcome::Better,
-            true => Outcome::Worse,
-            false => Outcome::NoDifference,
+    fn judged(&self, significant: bool, miss: f64) -> (Outcome, Gain) {
+        let Shift { from, by, .. } = self.shift;
+        let gain = |by: f64| (SCALE.figure(from) - SCALE.figure(from + by)).round() as i64;
+        let (gain, clear) = match self.size {
+            Some(size) => (size, size.is_clear() && (size.ns > 0) == (by < 0.0)),
+            None => {
+                let reach = self.shift.reach(miss);
+                let scatter_ns = gain(by - self.scatter).abs_diff(gain(by)).try_into().unwrap_or(i64::MAX);
+                let (low_ns, high_ns) = (gain(by + reach), gain(by - reach));
+                (Gain { ns: gain(by), low_ns, high_ns, scatter_ns }, by.abs() > self.scatter)
+            }
         };
-        let scatter_ns = gain(by - self.scatter).abs_diff(gain(by)).try_into().unwrap_or(i64::MAX);
-        let gain = Gain { ns: gain(by), low_ns: gain(by + reach), high_ns: gain(by - reach), scatter_ns };
-        Effect::tested(before, after, outcome, gain)
+        (Outcome::judged(significant && clear, by < 0.0), gain)
     }
 }
 
@@ -246,14 +253,84 @@ fn bodies(before: &Series, after: &Series) -> Vec<f64> {
     before.rounds.iter().filter_map(one).collect()
 }
 
+/// The maxima of two series, round by round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Maxima {
+    /// The verdict, corrected for the number of pairs of the call.
+    pub(crate) outcome: Outcome,
+    /// The median maximum of a round before, in ns.
+    pub(crate) before_ns: i64,
+    /// The same after.
+    pub(crate) after_ns: i64,
+    /// Rounds whose maximum is smaller after.
+    pub(crate) smaller: usize,
+    /// Rounds that both series have, without ties.
+    pub(crate) rounds: usize,
+}
+
+/// Fewer rounds cannot reach the level, even if all agree: 2 / 2^6 = 0.031.
+pub(crate) const MIN_MAXIMA: usize = 6;
+/// A smaller difference of the medians is no steadiness, however many rounds agree.
+const LEAST_RATIO: f64 = 1.1;
+
+/// The verdicts on pairs of before and after, in their order; `None`: too few rounds.
+pub(crate) fn test_maxima(pairs: &[(&Series, &Series)]) -> Vec<Option<Maxima>> {
+    let drafts: Vec<Option<(Maxima, f64)>> =
+        pairs.iter().map(|(before, after)| draft_of_maxima(before, after)).collect();
+    let corrected = corrected(drafts.iter().map(|draft| Some(draft.as_ref()?.1)));
+    let finish = |(draft, chosen): (Option<(Maxima, f64)>, bool)| {
+        let (maxima, _) = draft?;
+        let (low, high) = (maxima.before_ns.min(maxima.after_ns), maxima.before_ns.max(maxima.after_ns));
+        let significant = chosen && high as f64 >= low as f64 * LEAST_RATIO;
+        let smaller = maxima.smaller * 2 > maxima.rounds && maxima.after_ns < maxima.before_ns;
+        let larger = maxima.smaller * 2 < maxima.rounds && maxima.after_ns > maxima.before_ns;
+        let outcome = Outcome::judged(significant && (smaller || larger), smaller);
+        Some(Maxima { outcome, ..maxima })
+    };
+    drafts.into_iter().zip(corrected.significant).map(finish).collect()
+}
+
+fn draft_of_maxima(before: &Series, after: &Series) -> Option<(Maxima, f64)> {
+    // The samples of a round, and the largest of them.
+    let largest = |round: &RoundFigures| Some((round.summary.count, round.summary.max?));
+    let known: BTreeMap<u32, (u64, i64)> =
+        before.rounds.iter().filter_map(|round| Some((round.round, largest(round)?))).collect();
+    let both = |round: &RoundFigures| Some([*known.get(&round.round)?, largest(round)?]);
+    let rounds: Vec<[(u64, i64); 2]> =
+        after.rounds.iter().filter_map(both).filter(|[before, after]| before.1 != after.1).collect();
+    if rounds.len() < MIN_MAXIMA {
+        return None;
+    }
+    let samples = |side: usize| rounds.iter().map(|round| round[side].0 as f64).sum::<f64>();
+    let share = samples(0) / (samples(0) + samples(1)).max(1.0);
+    let smaller = rounds.iter().filter(|[before, after]| after.1 < before.1).count();
+    // Samples of a burst count once, so the truth lies between the share and one half.
+    let probability = two_sided(smaller, rounds.len(), share).max(two_sided(smaller, rounds.len(), 0.5));
+    let middle = |side: usize| {
+        let all: Vec<f64> = rounds.iter().map(|round| round[side].1 as f64).collect();
+        Some(median(&all)?.round() as i64)
+    };
+    let (before_ns, after_ns) = (middle(0)?, middle(1)?);
+    let outcome = Outcome::NoDifference;
+    Some((Maxima { outcome, before_ns, after_ns, smaller, rounds: rounds.len() }, probability))
+}
+
+/// Twice the smaller tail of a binomial distribution.
+fn two_sided(successes: usize, trials: usize, chance: f64) -> f64 {
+    let at_least = |k: usize, chance: f64| match k {
+        0 => 1.0,
+        _ => Beta::new(k as f64, (trials - k + 1) as f64).below(chance),
+    };
+    let tail = at_least(successes, chance).min(at_least(trials - successes, 1.0 - chance));
+    (2.0 * tail).min(1.0)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
-
-    use punctual_record::{Interval, RoundFigures, Run, Series, Summary};
-    use serde_json::json;
-
     use super::*;
+    use punctual_record::{Interval, Summary};
+    use serde_json::json;
+    use std::sync::LazyLock;
 
     /// Random numbers from a seed: uniform, and nearly normal as the sum of twelve.
     struct Random(u64);
@@ -402,5 +479,16 @@ mod tests {
         assert_eq!(outcome(&with(&burst, 400_000)), Outcome::NoDifference);
         assert_eq!(outcome(&with(&[70_000; 10], 400_000)), Outcome::Worse);
         assert_eq!(outcome(&with(&[30_000; 10], 40_000)), Outcome::Better);
+    }
+
+    #[test]
+    fn tails_of_a_binomial_distribution() {
+        let near = |found: f64, known: f64| assert!((found / known - 1.0).abs() < 1e-9, "{found} {known}");
+        near(two_sided(10, 10, 0.5), 2.0 / 1024.0);
+        near(two_sided(0, 6, 0.5), 2.0 / 64.0);
+        near(two_sided(9, 10, 0.5), 22.0 / 1024.0);
+        near(two_sided(5, 10, 0.5), 1.0);
+        near(two_sided(6, 6, 0.8), 2.0 * 0.8_f64.powi(6));
+        near(two_sided(0, 6, 0.8), 2.0 * 0.2_f64.powi(6));
     }
 }

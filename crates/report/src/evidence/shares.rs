@@ -10,9 +10,8 @@
 use punctual_record::{Experiment, RoundFigures, Series};
 use serde::Serialize;
 
-use super::difference::corrected;
+use super::difference::{corrected, scatter};
 use super::rounds::{Outcome, differences};
-use super::variance::scatter;
 use super::{Shift, noise};
 
 /// Differences between runs that no run shows by itself, as a standard deviation.
@@ -102,11 +101,7 @@ pub(crate) fn test(questions: &[(Baseline<'_>, &Series)]) -> Vec<ShareEffect> {
         match draft {
             Err(why) => ShareEffect { before, after, why: Some(why), ..ShareEffect::default() },
             Ok((shift, scatter)) => {
-                let outcome = match *significant && shift.by.abs() > scatter {
-                    true if shift.by > 0.0 => Outcome::Better,
-                    true => Outcome::Worse,
-                    false => Outcome::NoDifference,
-                };
+                let outcome = Outcome::judged(*significant && shift.by.abs() > scatter, shift.by > 0.0);
                 let reach = shift.reach(corrected.miss);
                 let gain = ShareGain { share: shift.by, low: shift.by - reach, high: shift.by + reach, scatter };
                 ShareEffect { outcome, before, after, gain: Some(gain), why: None }

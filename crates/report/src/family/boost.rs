@@ -233,11 +233,7 @@ pub(super) fn compared(before: &Boost<'_>, after: &Boost<'_>) -> Outcome {
     let by = differences.iter().sum::<f64>() / differences.len() as f64;
     let error = (wandering + least * least).sqrt();
     let shift = Shift { from: 0.0, by, error, freedom: FREEDOM, pair: error * error };
-    match shift.probability() < LEVEL && by.abs() > error {
-        true if by > 0.0 => Outcome::Better,
-        true => Outcome::Worse,
-        false => Outcome::NoDifference,
-    }
+    Outcome::judged(shift.probability() < LEVEL && by.abs() > error, by > 0.0)
 }
 
 /// Share of the deadlines that each round met, and their number; nothing without the single responses.

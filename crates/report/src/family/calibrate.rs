@@ -4,7 +4,8 @@ use punctual_record::experiment::calibrate::{Figure, Metrics, Parameters};
 use punctual_record::{Experiment, Interval, Run, Series, Summary};
 
 use crate::document::{Block, Columns, Note, Section, Table};
-use crate::evidence::{Figure as Compared, Mean, Outcome, rounds};
+use crate::evidence::rounds::at_p50;
+use crate::evidence::{Mean, Outcome};
 use crate::family::figures::Figures;
 use crate::family::shared::{ALWAYS, Family, Measured, measured};
 use crate::family::wait::conditions;
@@ -127,9 +128,7 @@ fn tn(first: &Calibrated<'_>) -> Option<String> {
 fn least(run: &Run, adds: &[Calibrated<'_>]) -> Option<String> {
     let least = adds.iter().filter(|s| s.summary.p50.is_some()).min_by_key(|s| s.summary.p50)?;
     let others: Vec<&Calibrated<'_>> = adds.iter().filter(|s| !std::ptr::eq(s.series, least.series)).collect();
-    let (after, figure) = (least.series, Compared::P50);
-    let pairs: Vec<_> = others.iter().map(|other| rounds::Pair { before: other.series, after, figure }).collect();
-    let effects = rounds::test(run, &pairs);
+    let effects = at_p50(run, others.iter().map(|other| [other.series, least.series]));
     let which = |outcome: Outcome| -> Vec<String> {
         let matching = others.iter().zip(&effects).filter(|(_, effect)| effect.outcome == outcome);
         matching.map(|(other, _)| name(other)).collect()

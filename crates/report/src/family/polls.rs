@@ -5,9 +5,9 @@ use punctual_record::experiment::polls::{Load, Metrics, Parameters, SenderPlace}
 use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Column, Columns, Note, Section, Table};
-use crate::evidence::rounds::{Pair, test};
+use crate::evidence::rounds::at_p50;
 use crate::evidence::shares::{Baseline, left_to_others};
-use crate::evidence::{Effect, Figure, Outcome, shares};
+use crate::evidence::{Effect, Outcome, shares};
 use crate::family::shared::{ALWAYS, Family, Measured, measured};
 use crate::format::naming::under;
 use crate::format::{distinct, grouped, listed, sanitize, spoken, unbroken, units};
@@ -156,11 +156,7 @@ fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<(String, 
 /// What the one setting gains against each of the others at p50.
 fn compared(run: &Run, load: Load, one: &Setting<'_>, others: &[&Setting<'_>]) -> Vec<Effect> {
     let Some(after) = one.one_way(load) else { return Vec::new() };
-    let pairs: Vec<Pair<'_>> = others
-        .iter()
-        .filter_map(|other| Some(Pair { before: other.one_way(load)?, after, figure: Figure::P50 }))
-        .collect();
-    test(run, &pairs)
+    at_p50(run, others.iter().filter_map(|other| Some([other.one_way(load)?, after])))
 }
 
 /// The Pareto front: least latency first, each next one with more left to others. Settings without figures are left out.

@@ -7,7 +7,7 @@ use punctual_record::experiment::ipc::Mode;
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Paint, Row, Section};
-use crate::evidence::maxima::{MIN_ROUNDS, Maxima};
+use crate::evidence::rounds::{MIN_MAXIMA, Maxima};
 use crate::evidence::{Effect, Outcome};
 use crate::family::ipc::matters::{Comparison, Dimension, comparisons};
 use crate::family::ipc::screen::Field;
@@ -178,7 +178,7 @@ fn steady(run: &Run, question: &Question<'_, '_>) -> Option<String> {
     let tested = || all.iter().filter_map(|comparison| Some((*comparison, comparison.maxima?)));
     let told = tested().find(|(_, maxima)| maxima.outcome != Outcome::NoDifference).or_else(|| tested().next());
     let Some((comparison, maxima)) = told else {
-        return Some(format!("Its maxima are not tested: fewer than {MIN_ROUNDS} rounds in common."));
+        return Some(format!("Its maxima are not tested: fewer than {MIN_MAXIMA} rounds in common."));
     };
     let policy = unbroken(&first.to.name);
     let (says, count) = match maxima.outcome {

@@ -3,9 +3,8 @@
 use punctual_record::experiment::ipc::{Mode, Placement, Receive};
 use punctual_record::{Experiment, Notice, POLICY, Run, Series};
 
-use crate::evidence::maxima::Maxima;
-use crate::evidence::rounds::{Pair, test};
-use crate::evidence::{Effect, Figure, Outcome, maxima, rounds};
+use crate::evidence::rounds::{Maxima, Pair, at_p50, test, test_maxima};
+use crate::evidence::{Effect, Figure, Outcome};
 use crate::family::ipc::traffic::{Message, brief, bytes, contests, cpus, place, sleeps};
 use crate::family::shared::measured;
 use crate::format::{grouped, naming, sanitize};
@@ -104,11 +103,11 @@ pub(super) fn comparisons<'a>(run: &Run, series: &[Message<'a>]) -> Vec<Comparis
             [Figure::P50, Figure::P99].map(|figure| Pair { before, after, figure })
         })
         .collect();
-    let mut effects = rounds::test(run, &questions).into_iter();
+    let mut effects = test(run, &questions).into_iter();
     let priority = |(dimension, ..): &&(Dimension, Side<'_>, Side<'_>)| *dimension == Dimension::Priority;
     let tails: Vec<_> =
         found.iter().filter(priority).map(|(_, from, to)| (from.message.series, to.message.series)).collect();
-    let mut maxima = maxima::test(&tails).into_iter();
+    let mut maxima = test_maxima(&tails).into_iter();
     let comparison = |(dimension, from, to)| {
         let (p50, p99) = (effects.next().unwrap_or_default(), effects.next().unwrap_or_default());
         let maxima = if dimension == Dimension::Priority { maxima.next().flatten() } else { None };
@@ -248,10 +247,6 @@ struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    fn pair(&self) -> Pair<'a> {
-        Pair { before: self.usual.series, after: self.other.series, figure: Figure::P50 }
-    }
-
     /// The median as a share of the pipe's.
     fn ratio(&self) -> f64 {
         match (self.usual.summary.p50, self.other.summary.p50) {
@@ -266,7 +261,7 @@ impl<'a> Case<'a> {
 pub(super) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
     let series = measured(series, Experiment::ipc);
     let cases = cases(&series);
-    let effects = test(run, &cases.iter().map(Case::pair).collect::<Vec<_>>());
+    let effects = at_p50(run, cases.iter().map(|case| [case.usual.series, case.other.series]));
     let tested: Vec<(Case<'a>, Effect)> = cases.into_iter().zip(effects).collect();
     let refs: Vec<&(Case<'a>, Effect)> = tested.iter().collect();
     let by_place = grouped(&refs, |(case, _)| case.other.parameters.place);
@@ -316,10 +311,10 @@ fn of_place<'a>(run: &'a Run, place: Placement, cases: &[&(Case<'a>, Effect)]) -
 fn equal<'a>(run: &Run, best: &[Case<'a>], other: &[Case<'a>]) -> bool {
     let both = |case: &Case<'a>| {
         let same = other.iter().find(|theirs| theirs.other.parameters.size == case.other.parameters.size)?;
-        Some(Pair { before: case.other.series, after: same.other.series, figure: Figure::P50 })
+        Some([case.other.series, same.other.series])
     };
-    let pairs: Vec<Pair<'a>> = best.iter().filter_map(both).collect();
-    !pairs.is_empty() && test(run, &pairs).iter().all(|effect| effect.outcome == Outcome::NoDifference)
+    let effects = at_p50(run, best.iter().filter_map(both));
+    !effects.is_empty() && effects.iter().all(|effect| effect.outcome == Outcome::NoDifference)
 }
 
 fn candidate<'a>(on: Placement, cases: &[Case<'a>]) -> Candidate<'a> {

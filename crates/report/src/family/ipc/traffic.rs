@@ -7,8 +7,8 @@ use punctual_record::experiment::ipc::{Metrics, Mode, Parameters, Placement, Rec
 use punctual_record::{Quantity, Run, Series};
 
 use crate::document::{Block, Item, Section};
-use crate::evidence::rounds::{Pair, test};
-use crate::evidence::{Effect, Figure, Outcome};
+use crate::evidence::rounds::at_p50;
+use crate::evidence::{Effect, Outcome};
 use crate::family::shared::Measured;
 use crate::format::naming::under;
 use crate::format::{grouped, listed, spoken, unbroken, units};
@@ -175,14 +175,10 @@ pub(super) fn races<'a>(run: &Run, lists: &[Vec<Message<'a>>]) -> Vec<Option<Rac
     };
     let fields: Vec<Option<(Message<'a>, Vec<Message<'a>>)>> =
         lists.iter().map(|list| quickest(list).map(|best| (best, others(list, &best)))).collect();
-    let pair = |before: &Message<'a>, after: &Message<'a>| Pair {
-        before: before.series,
-        after: after.series,
-        figure: Figure::P50,
+    let against = |(best, others): &'_ (Message<'a>, Vec<Message<'a>>)| -> Vec<[&'a Series; 2]> {
+        others.iter().map(|other| [other.series, best.series]).collect()
     };
-    let pairs: Vec<Pair<'a>> =
-        fields.iter().flatten().flat_map(|(best, others)| others.iter().map(|other| pair(other, best))).collect();
-    let mut effects = test(run, &pairs).into_iter();
+    let mut effects = at_p50(run, fields.iter().flatten().flat_map(against)).into_iter();
     let mut race = |(best, others): (Message<'a>, Vec<Message<'a>>)| {
         let others = others.into_iter().map(|other| (other, effects.next().unwrap_or_default())).collect();
         Race { best, others }

@@ -10,8 +10,8 @@ use punctual_record::statistics::lower_median;
 use punctual_record::{Experiment, Quantity, Remedy, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section, Table};
-use crate::evidence::rounds::{Pair, test};
-use crate::evidence::{Effect, Figure, Gain, Outcome};
+use crate::evidence::rounds::at_p50;
+use crate::evidence::{Effect, Gain, Outcome};
 use crate::family::shared::{ALWAYS, Family, Measured, measured};
 use crate::format::naming::{AS_FOUND, under};
 use crate::format::{listed, sanitize, sentence, spoken, unbroken, units};
@@ -398,20 +398,16 @@ fn judged<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Judged<'a>> {
     let measuring = |quantity: Quantity| series.iter().copied().filter(move |series| series.quantity == quantity);
     let ramps: Vec<Ramp<'a>> = measured(&measuring(Quantity::Loop).collect::<Vec<_>>(), Experiment::ramp);
     let fastest = ramps.iter().filter(|ramp| ramp.summary.p50.is_some()).min_by_key(|ramp| ramp.summary.p50).copied();
-    let pair = |before: &'a Series, after: &'a Series| Pair { before, after, figure: Figure::P50 };
     let first = |ramp: &Ramp<'a>| measuring(Quantity::FirstLoops).find(|series| is_start_of(series, ramp.series));
-    let starts: Vec<Option<Pair<'a>>> =
-        ramps.iter().map(|ramp| Some(pair(first(ramp)?, ramp.series)).filter(|_| fixed(run, ramp).is_none())).collect();
-    let others: Vec<Option<Pair<'a>>> = ramps
-        .iter()
-        .map(|ramp| {
-            let fastest = fastest.filter(|fastest| fastest.subject != ramp.subject)?;
-            Some(pair(ramp.series, fastest.series))
-        })
-        .collect();
-    let pairs: Vec<Pair<'a>> = starts.iter().chain(&others).flatten().copied().collect();
-    let mut effects = test(run, &pairs).into_iter();
-    let mut next = |pair: Option<Pair<'a>>| pair.and_then(|_| effects.next());
+    let start = |ramp: &Ramp<'a>| Some([first(ramp)?, ramp.series]).filter(|_| fixed(run, ramp).is_none());
+    let starts: Vec<Option<[&'a Series; 2]>> = ramps.iter().map(start).collect();
+    let other = |ramp: &Ramp<'a>| {
+        let fastest = fastest.filter(|fastest| fastest.subject != ramp.subject)?;
+        Some([ramp.series, fastest.series])
+    };
+    let others: Vec<Option<[&'a Series; 2]>> = ramps.iter().map(other).collect();
+    let mut effects = at_p50(run, starts.iter().chain(&others).flatten().copied()).into_iter();
+    let mut next = |pair: Option<[&'a Series; 2]>| pair.and_then(|_| effects.next());
     let starts: Vec<Option<Effect>> = starts.into_iter().map(&mut next).collect();
     let others: Vec<Option<Effect>> = others.into_iter().map(&mut next).collect();
     ramps

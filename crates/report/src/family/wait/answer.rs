@@ -9,8 +9,8 @@ use punctual_record::{Cause, ConditionSet, POLICY, Quantity, Remedy, Run, Series
 use crate::causes::{self, Share};
 use crate::document::{Album, Column, Paint, Row, Table};
 use crate::evidence::noise::MIN_ROUNDS;
-use crate::evidence::rounds::{Pair, test};
-use crate::evidence::{self, Effect, Outcome, scatter};
+use crate::evidence::rounds::at_p50;
+use crate::evidence::{Effect, Outcome, scatter};
 use crate::family::figures::{self, Figure, Figures, best, by_asked};
 use crate::family::figures::{SLEEPER, levers};
 use crate::family::wait::interrupted;
@@ -109,7 +109,7 @@ fn policies(run: &Run, all: &[Figures<'_>]) -> Vec<String> {
     }
     policies.truncate(POLICIES);
     let pairs = policies.iter().flat_map(|(_, cases)| cases).map(|(_, pair)| *pair);
-    let mut effects = tested(run, pairs).into_iter();
+    let mut effects = at_p50(run, pairs).into_iter();
     let mut sentence = |(name, cases): &Policy<'_>| {
         let outcome = |(asked, _): &(i64, _)| {
             let effect = effects.next().map_or_else(|| "not tested".to_owned(), |effect| in_words(&effect));
@@ -143,7 +143,7 @@ fn least_late<'f, 'a>(run: &Run, figures: &'f Figures<'a>) -> Option<(String, Op
     let others = figures.sleeping().filter(|row| row.slept() && row.p50.is_some() && !std::ptr::eq(*row, from));
     let others = others.filter(granted);
     let others: Vec<&Figure<'_>> = others.collect();
-    let effects = tested(run, others.iter().map(|row| [from.series, row.series]));
+    let effects = at_p50(run, others.iter().map(|row| [from.series, row.series]));
     let earlier = others.iter().zip(&effects).filter(|(_, effect)| effect.better().is_some());
     let Some((best, effect)) = earlier.min_by_key(|(row, _)| row.p50) else {
         let any = effects.iter().any(|effect| effect.outcome != Outcome::NotTested);
@@ -158,7 +158,7 @@ fn least_late<'f, 'a>(run: &Run, figures: &'f Figures<'a>) -> Option<(String, Op
     let rivals: Vec<&Figure<'_>> = others.iter().copied().filter(|row| !std::ptr::eq(*row, *best)).collect();
     let equal =
         |(row, effect): (&&Figure<'_>, Effect)| (effect.outcome == Outcome::NoDifference).then(|| name(figures, row));
-    let effects = tested(run, rivals.iter().map(|row| [best.series, row.series]));
+    let effects = at_p50(run, rivals.iter().map(|row| [best.series, row.series]));
     let equal: Vec<String> = rivals.iter().zip(effects).filter_map(equal).collect();
     if !equal.is_empty() {
         text.push_str(&format!(
@@ -177,18 +177,11 @@ fn at_any_price<'f, 'a>(run: &Run, figures: &'f Figures<'a>) -> Option<(String, 
     if best.sleeps() == Some(true) && best.slept() {
         return None;
     }
-    tested(run, std::iter::once([from.series, best.series])).first()?.better()?;
+    at_p50(run, [[from.series, best.series]]).first()?.better()?;
     let p99 = best.p99.map_or(String::new(), |p99| format!(" (p99 {})", spoken::duration(p99)));
     let cpu = best.cpu_share.map_or(String::new(), |share| format!(", for {} of a CPU", spoken::share(share)));
     let late = spoken::duration(best.p50?);
     Some((format!("Least late at any price: {}, {late}{p99}{cpu}.", name(figures, best)), Some(best)))
-}
-
-/// What each change does to p50.
-fn tested<'a>(run: &Run, pairs: impl Iterator<Item = [&'a Series; 2]>) -> Vec<Effect> {
-    let figure = evidence::Figure::P50;
-    let pairs: Vec<Pair<'_>> = pairs.map(|[before, after]| Pair { before, after, figure }).collect();
-    test(run, &pairs)
 }
 
 /// ` It needs CAP_SYS_NICE and 35 % of a CPU instead of 14 %.`.

@@ -6,8 +6,7 @@ use punctual_record::experiment::wait;
 use punctual_record::{Run, Series};
 
 use crate::document::{Block, Columns, Note, Section, Table};
-use crate::evidence::Figure;
-use crate::evidence::rounds::{Pair, test};
+use crate::evidence::rounds::at_p50;
 use crate::format::{listed, spoken, unbroken, units};
 
 use super::super::shared::{ALWAYS, Measured, interval_note, measured};
@@ -137,7 +136,7 @@ fn lost(cuts: &[Cut<'_>]) -> Option<String> {
 fn drift(run: &Run, cuts: &[Cut<'_>]) -> Option<String> {
     let find = |name: &str| cuts.iter().find(|cut| cut.subject == name).map(|cut| cut.series);
     let (before, after) = (find(DEADLINE)?, find(REMAINDER)?);
-    let effect = test(run, &[Pair { before, after, figure: Figure::P50 }]).pop()?;
+    let effect = at_p50(run, [[before, after]]).pop()?;
     let loss = spoken::duration(effect.worse()?.ns);
     Some(format!("{REMAINDER} restarted with its remainder ends {loss} later than {DEADLINE} restarted (p50)."))
 }

@@ -4,9 +4,9 @@ use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Columns, Table};
 use crate::evidence::noise::MIN_ROUNDS;
-use crate::evidence::rounds::Pair;
+use crate::evidence::rounds::at_p50;
 use crate::evidence::shares::Baseline;
-use crate::evidence::{Figure as What, Outcome, rounds, shares};
+use crate::evidence::{Outcome, shares};
 use crate::family::shared::{ALWAYS, has_few_rounds, measured};
 use crate::family::yielding::situation::{Contest, Figure, Situation, YIELDS, situations};
 use crate::family::yielding::situation::{costs, who_gains};
@@ -206,11 +206,7 @@ fn back_soon<'a>(run: &Run, contest: &Contest<'a>) -> Option<(String, Vec<Figure
         let text = format!("Which call returns first was not tested: fewer than {MIN_ROUNDS} rounds.");
         return Some((text, Vec::new()));
     }
-    let pairs: Vec<Pair<'_>> = rest
-        .iter()
-        .filter_map(|figure| Some(Pair { before: figure.away?.series, after: to, figure: What::P50 }))
-        .collect();
-    let effects = rounds::test(run, &pairs);
+    let effects = at_p50(run, rest.iter().filter_map(|figure| Some([figure.away?.series, to])));
     let found = |outcome: Outcome| -> Vec<&Figure<'a>> {
         rest.iter().zip(&effects).filter(|(_, effect)| effect.outcome == outcome).map(|(figure, _)| *figure).collect()
     };

@@ -9,8 +9,7 @@ use crate::family::yielding::situation::{MOST_NAMES, cost, costs, name, who_gain
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Paint, Section};
-use crate::evidence::Figure as What;
-use crate::evidence::rounds::{Pair, test};
+use crate::evidence::rounds::at_p50;
 use crate::family::shared::{ALWAYS, Family, measured};
 use crate::format::naming::under;
 use crate::format::{distinct, listed, spoken, units};
@@ -189,9 +188,8 @@ fn slack(run: &Run, situations: &Situations<'_>) -> Option<String> {
         sleeps && longer && a.calls.subject == b.calls.subject && from.policy() == to.policy()
     };
     let both: Vec<_> = alone.iter().flat_map(|a| alone.iter().map(move |b| (a, b))).filter(shorter).collect();
-    let pairs: Vec<Pair<'_>> =
-        both.iter().map(|(a, b)| Pair { before: a.calls.series, after: b.calls.series, figure: What::P50 }).collect();
-    let gains = test(run, &pairs).into_iter().map(|effect| effect.better().map_or(0, |gain| gain.ns));
+    let effects = at_p50(run, both.iter().map(|(a, b)| [a.calls.series, b.calls.series]));
+    let gains = effects.into_iter().map(|effect| effect.better().map_or(0, |gain| gain.ns));
     let (_, (a, b)) = gains.zip(both).filter(|(gain, _)| *gain > 0).max_by_key(|(gain, _)| *gain)?;
     let slack = |figure| Some(spoken::exact(set(run, figure)?.timer_slack_ns()?));
     Some(format!(
