@@ -157,28 +157,20 @@ fn judge(limit: &Limit, figure: &FigureComparison) -> Option<What> {
     let Some(difference) = figure.difference else {
         return Some(What::Unknown(figure.why.clone().unwrap_or_default()));
     };
-    let (value, half) = match limit.amount {
-        Amount::Ns(_) => (difference.by_ns.value, difference.by_ns.high - difference.by_ns.value),
-        Amount::Share(_) => match difference.by_share {
-            Some(share) => (share.value, share.high - share.value),
-            None => return Some(What::Unknown("the old figure is not above zero: it has no shares".into())),
-        },
-    };
-    let bound = match limit.amount {
-        Amount::Ns(ns) => ns as f64,
-        Amount::Share(share) => share,
+    // The change, its bound, and nanoseconds to each unit of both.
+    let (by, bound, unit_ns) = match (limit.amount, difference.by_share) {
+        (Amount::Ns(ns), _) => (difference.by_ns, ns as f64, 1.0),
+        (Amount::Share(bound), Some(share)) => (share, bound, difference.old_ns),
+        (Amount::Share(_), None) => {
+            return Some(What::Unknown("the old figure is not above zero: it has no shares".into()));
+        }
     };
     match figure.verdict {
-        Verdict::Worse if value >= bound => Some(What::Worse(difference)),
-        Verdict::Worse | Verdict::Better => None,
-        Verdict::NoDifference if half > bound => {
-            let ns = match limit.amount {
-                Amount::Ns(_) => bound,
-                Amount::Share(_) => bound * difference.old_ns,
-            };
-            Some(What::Blind(difference, difference.runs_to_show(ns)))
+        Verdict::Worse if by.value >= bound => Some(What::Worse(difference)),
+        Verdict::NoDifference if by.high - by.value > bound => {
+            Some(What::Blind(difference, difference.runs_to_show(bound * unit_ns)))
         }
-        Verdict::NoDifference => None,
+        Verdict::Worse | Verdict::Better | Verdict::NoDifference => None,
         Verdict::NotComparable => Some(What::Unknown(figure.why.clone().unwrap_or_default())),
     }
 }

@@ -28,20 +28,15 @@ fn scale(ns: f64) -> (Unit, usize) {
     if magnitude < 999.5 {
         return (UNITS[0], 0);
     }
-    let unit = if magnitude < 999.5e3 {
-        UNITS[1]
-    } else if magnitude < 999.5e6 {
-        UNITS[2]
-    } else {
-        UNITS[3]
+    let unit = match magnitude {
+        _ if magnitude < 999.5e3 => UNITS[1],
+        _ if magnitude < 999.5e6 => UNITS[2],
+        _ => UNITS[3],
     };
-    let number = magnitude / unit.ns;
-    let decimals = if number < 9.995 {
-        2
-    } else if number < 99.95 {
-        1
-    } else {
-        0
+    let decimals = match magnitude / unit.ns {
+        number if number < 9.995 => 2,
+        number if number < 99.95 => 1,
+        _ => 0,
     };
     (unit, decimals)
 }

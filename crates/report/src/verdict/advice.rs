@@ -189,12 +189,10 @@ pub(crate) fn lines(code: &Code) -> Option<String> {
 
 /// The one line to write: in a shell, where a program stays as it is; else in C, else in another language. `None`: none has a line.
 pub(crate) fn line_of(code: &Code) -> Option<&str> {
-    let alone = |text: &'_ Option<String>| -> Option<usize> {
-        let needed = text.as_deref()?.lines().filter(|line| !is_preamble(line)).count();
-        (needed == 1).then_some(1)
-    };
-    let one = [&code.shell, &code.c, &code.rust, &code.python].into_iter().find(|text| alone(text).is_some())?;
-    one.as_deref()?.lines().find(|line| !is_preamble(line))
+    [&code.shell, &code.c, &code.rust, &code.python].into_iter().flatten().find_map(|text| {
+        let mut needed = text.lines().filter(|line| !is_preamble(line));
+        needed.next().filter(|_| needed.next().is_none())
+    })
 }
 
 /// A header or a module that the line needs.
@@ -332,7 +330,6 @@ impl Advice {
     /// The same for the first screen: `timer slack 1 ns: 52 µs earlier at 100 µs (p99 71 µs); no privilege.`
     #[must_use]
     pub fn short(&self, all: &[Self]) -> String {
-        let [smaller, larger] = self.goal.words();
         let lead = self.named(all);
         let Some(case) = self.best() else { return format!("{lead}: not tested.") };
         if self.goal == Goal::LetOthersRun {
@@ -343,16 +340,11 @@ impl Advice {
             its if ["on ", "with ", "for "].iter().any(|word| its.starts_with(word)) => format!(" {}", unbroken(its)),
             place => format!(" at {}", unbroken(place)),
         };
-        let p50 = match (case.p50.better(), case.p50.worse()) {
-            (Some(gain), _) => format!("{} {smaller}{at}", spoken::duration(gain.ns)),
-            (_, Some(loss)) => format!("{} {larger}{at}", spoken::duration(loss.ns)),
-            _ => format!("no difference at p50{at}"),
-        };
-        let p99 = match (case.p99.better(), case.p99.worse()) {
-            (Some(gain), _) => format!("p99 {} {smaller}", spoken::duration(gain.ns)),
-            (_, Some(loss)) => format!("p99 {} {larger}", spoken::duration(loss.ns)),
-            _ if case.p99.outcome == Outcome::NotTested => "p99 not tested".to_owned(),
-            _ => format!("p99: {}", undecided(case).trim_end_matches(',')),
+        let p50 = self.moved(&case.p50).unwrap_or_else(|| "no difference at p50".to_owned()) + &at;
+        let p99 = match self.moved(&case.p99) {
+            Some(moved) => format!("p99 {moved}"),
+            None if case.p99.outcome == Outcome::NotTested => "p99 not tested".to_owned(),
+            None => format!("p99: {}", undecided(case).trim_end_matches(',')),
         };
         let cost = listed(&self.cost(), usize::MAX);
         format!("{lead}: {p50} ({p99}); {cost}.{}", self.variants())
@@ -387,20 +379,23 @@ impl Advice {
             let none = if outcome == Some(Outcome::NoDifference) { "no difference shown" } else { "not tested" };
             return format!("{}{at}", case.shares().unwrap_or_else(|| none.to_owned()));
         }
-        let [smaller, larger] = self.goal.words();
-        let one = |effect: &Effect| match effect.outcome {
-            Outcome::Better => effect.gain.map(|gain| format!("{} {smaller}", spoken::duration(gain.ns))),
-            Outcome::Worse => effect.gain.map(|gain| format!("{} {larger}", spoken::duration(-gain.ns))),
-            Outcome::NoDifference => Some("no difference shown".to_owned()),
-            Outcome::NotTested => None,
-        };
-        let p99 = if case.p99.outcome == Outcome::NoDifference { Some(undecided(case)) } else { one(&case.p99) };
-        match (one(&case.p50), p99) {
+        let none_shown = |effect: &Effect| effect.outcome == Outcome::NoDifference;
+        let p50 = if none_shown(&case.p50) { Some("no difference shown".to_owned()) } else { self.moved(&case.p50) };
+        let p99 = if none_shown(&case.p99) { Some(undecided(case)) } else { self.moved(&case.p99) };
+        match (p50, p99) {
             (Some(p50), Some(p99)) => format!("{p50} at p50, {p99} at p99{at}"),
             (Some(p50), None) => format!("{p50} at p50, p99 not tested{at}"),
             (None, Some(p99)) => format!("p50 not tested, {p99} at p99{at}"),
             (None, None) => format!("not tested{at}"),
         }
+    }
+
+    /// `52 µs earlier`, where a gain or a loss is shown.
+    fn moved(&self, effect: &Effect) -> Option<String> {
+        let [smaller, larger] = self.goal.words();
+        let gained = effect.better().map(|gain| (gain, smaller));
+        let (by, word) = gained.or_else(|| Some((effect.worse()?, larger)))?;
+        Some(format!("{} {word}", spoken::duration(by.ns)))
     }
 
     /// What it costs, in a few words each; never empty.

@@ -38,14 +38,19 @@ const STOLEN: f64 = 0.03;
 /// A median that another run would find within a tenth is good, within a half fair.
 const WITHIN: [f64; 2] = [0.1, 0.5];
 
+/// The share that other programs used, where that is much.
+fn by_programs(notice: &Notice) -> Option<f64> {
+    if let Notice::BusyMachine { share } = notice { Some(*share).filter(|share| *share >= BUSY) } else { None }
+}
+
+/// The share that the hypervisor took, likewise.
+fn by_host(notice: &Notice) -> Option<f64> {
+    if let Notice::Steal { share } = notice { Some(*share).filter(|share| *share >= STOLEN) } else { None }
+}
+
 /// Whether others used so much of the CPUs that the figures are theirs.
 pub(crate) fn is_busy(run: &Run) -> bool {
-    let by_others = |notice: &Notice| match notice {
-        Notice::BusyMachine { share } => *share >= BUSY,
-        Notice::Steal { share } => *share >= STOLEN,
-        _ => false,
-    };
-    run.notices.iter().any(by_others)
+    run.notices.iter().any(|notice| by_programs(notice).or(by_host(notice)).is_some())
 }
 
 impl Trust {
@@ -68,18 +73,10 @@ impl Trust {
 
     /// A busy machine is a condition: its figures are those of now.
     fn disturbed(&mut self, run: &Run) {
-        let busy = |notice: &Notice| match notice {
-            Notice::BusyMachine { share } if *share >= BUSY => Some(*share),
-            _ => None,
-        };
-        let stolen = |notice: &Notice| match notice {
-            Notice::Steal { share } if *share >= STOLEN => Some(*share),
-            _ => None,
-        };
-        let by_others =
-            shares(run, busy).map(|shares| format!("Other programs used {shares} of the CPUs{}.", who(run)));
-        let by_host = shares(run, stolen).map(|shares| format!("The hypervisor took {shares} of the CPUs."));
-        self.beside.extend(by_others.into_iter().chain(by_host));
+        let used = shares(run, by_programs);
+        let used = used.map(|shares| format!("Other programs used {shares} of the CPUs{}.", who(run)));
+        let taken = shares(run, by_host).map(|shares| format!("The hypervisor took {shares} of the CPUs."));
+        self.beside.extend(used.into_iter().chain(taken));
         self.busy = !self.beside.is_empty();
         if self.busy {
             self.beside.push("The figures are those of now.".to_owned());

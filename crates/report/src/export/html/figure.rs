@@ -1,7 +1,5 @@
 //! A [`Picture`] as a `figure` of the page, and tables: those of the report, and the figures of a picture.
 
-use std::fmt::Write as _;
-
 use maud::{Markup, html};
 
 use crate::document::{Align, Column, Form, Line, Paint, Picture, Point, Row, Table};
@@ -66,7 +64,7 @@ fn legend(picture: &Picture) -> Markup {
                     svg class="sample" viewBox="0 0 144 48" aria-hidden="true" {
                         @if !matches!(line.form, Form::Dots | Form::Cells | Form::Bars) { path class="stroke" d="M4 24H140" {} }
                         @if line.form == Form::Bars { rect class="bar" x="4" y="4" width="136" height="40" {} }
-                        @else { path class="marks" d=(mark(number, (72, 24))) {} }
+                        @else { path class="marks" d=(drawing::mark(number, (72, 24), HALF)) {} }
                     }
                     span { (line.label) }
                 }
@@ -75,23 +73,14 @@ fn legend(picture: &Picture) -> Markup {
     }
 }
 
-fn mark(number: usize, at: (i32, i32)) -> String {
-    let mut out = String::new();
-    drawing::draw(&mut out, number, at, HALF);
-    out
-}
-
 /// The line as a group, which holds its values for the script. It has one point a line, place and words between tabs.
 fn drawn(line: &Line, number: usize, tags: &[Option<Tag>], frame: &Frame<'_>) -> Markup {
     let places: Vec<(i32, i32)> = line.points.iter().map(|point| frame.place(point.x, point.y)).collect();
-    let mut values = String::new();
-    for (point, (x, y)) in line.points.iter().zip(&places) {
-        // Writing into a string does not fail.
-        let _ = writeln!(values, "{x}\t{y}\t{}", point.says);
-    }
+    let value = |(point, (x, y)): (&Point, &(i32, i32))| format!("{x}\t{y}\t{}", point.says);
+    let values: Vec<String> = line.points.iter().zip(&places).map(value).collect();
     let class = format!("line {}{}", drawing::class(number), if line.shown { "" } else { " off" });
     html! {
-        g class=(class) data-line=(number) data-label=(line.label) data-values=(values.trim_end_matches('\n')) {
+        g class=(class) data-line=(number) data-label=(line.label) data-values=(values.join("\n")) {
             @match line.form {
                 Form::Curve => { path class="stroke" d=(joined(&places)) {} }
                 Form::Steps => { path class="stroke" d=(stepped(&places)) {} }
@@ -103,7 +92,7 @@ fn drawn(line: &Line, number: usize, tags: &[Option<Tag>], frame: &Frame<'_>) ->
                 }
                 Form::Bars => { (bars(line, frame)) }
             }
-            @let shapes = |(point, at): (&Point, &(i32, i32))| if frame.holds(point) { mark(number, *at) } else { drawing::beyond(*at, HALF) };
+            @let shapes = |(point, at): (&Point, &(i32, i32))| if frame.holds(point) { drawing::mark(number, *at, HALF) } else { drawing::cross(*at, HALF) };
             @let marks: String = line.points.iter().zip(&places).filter(|(point, _)| point.mark).map(shapes).collect();
             @if !marks.is_empty() { path class="marks" d=(marks) {} }
             @for (i, (point, at)) in line.points.iter().zip(&places).enumerate() {
@@ -129,41 +118,30 @@ fn tagged(text: &str, tag: Tag) -> Markup {
 }
 
 fn joined(places: &[(i32, i32)]) -> String {
-    let mut out = String::new();
-    for (i, (x, y)) in places.iter().enumerate() {
-        let _ = write!(out, "{}{x} {y}", if i == 0 { 'M' } else { 'L' });
-    }
-    out
+    let step = |(i, (x, y)): (usize, &(i32, i32))| format!("{}{x} {y}", if i == 0 { 'M' } else { 'L' });
+    places.iter().enumerate().map(step).collect()
 }
 
 fn stepped(places: &[(i32, i32)]) -> String {
-    let mut out = String::new();
-    for (i, (x, y)) in places.iter().enumerate() {
-        let _ = if i == 0 { write!(out, "M{x} {y}") } else { write!(out, "H{x}V{y}") };
-    }
-    out
+    let step = |(i, (x, y)): (usize, &(i32, i32))| if i == 0 { format!("M{x} {y}") } else { format!("H{x}V{y}") };
+    places.iter().enumerate().map(step).collect()
 }
 
 fn whiskers(line: &Line, places: &[(i32, i32)], frame: &Frame<'_>) -> String {
-    let mut out = String::new();
-    for (point, (x, y)) in line.points.iter().zip(places) {
-        if let Some(to) = point.up_to {
-            let _ = write!(out, "M{x} {y}V{}", frame.place(point.x, to).1);
-        }
-    }
-    out
+    let whisker = |(point, (x, y)): (&Point, &(i32, i32))| {
+        point.up_to.map(|to| format!("M{x} {y}V{}", frame.place(point.x, to).1))
+    };
+    line.points.iter().zip(places).filter_map(whisker).collect()
 }
 
 /// A stroke for each point that has both ends.
 fn across(line: &Line, frame: &Frame<'_>, both_ends: fn(&Point) -> Option<(f64, f64)>) -> String {
-    let mut out = String::new();
-    for point in &line.points {
-        if let Some((from, to)) = both_ends(point) {
-            let ((from, y), (to, _)) = (frame.place(from, point.y), frame.place(to, point.y));
-            let _ = write!(out, "M{from} {y}H{to}");
-        }
-    }
-    out
+    let stroke = |point: &Point| {
+        let (from, to) = both_ends(point)?;
+        let ((from, y), (to, _)) = (frame.place(from, point.y), frame.place(to, point.y));
+        Some(format!("M{from} {y}H{to}"))
+    };
+    line.points.iter().filter_map(stroke).collect()
 }
 
 /// Bars, the tag inside those that are long enough.

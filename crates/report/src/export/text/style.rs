@@ -85,15 +85,8 @@ impl Style {
 
 /// `text` in ASCII; a no-break space stays, for whoever wraps lines.
 fn in_ascii(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_ascii() || c == '\u{a0}' {
-            out.push(c);
-        } else {
-            out.push_str(spelled(c));
-        }
-    }
-    out
+    let letter = |c: char| if c.is_ascii() || c == '\u{a0}' { c.to_string() } else { spelled(c).to_owned() };
+    text.chars().map(letter).collect()
 }
 
 /// `text` cut to `columns` terminal columns, the cut marked.
@@ -101,21 +94,8 @@ pub(super) fn cut(text: &str, columns: usize, style: &Style) -> String {
     if display_width(text) <= columns {
         return text.to_owned();
     }
-    let room = columns.saturating_sub(1);
-    let mut out = String::new();
-    let mut used = 0;
-    for c in text.chars() {
-        let width = display_width(c.encode_utf8(&mut [0; 4]));
-        if used + width > room {
-            break;
-        }
-        used += width;
-        out.push(c);
-    }
-    if columns > 0 {
-        out.push_str(style.ellipsis());
-    }
-    out
+    let begin: String = fitting(text.chars(), columns.saturating_sub(1)).collect();
+    begin + if columns > 0 { style.ellipsis() } else { "" }
 }
 
 /// The same, cut in its middle.
@@ -124,18 +104,19 @@ pub(super) fn cut_inside(text: &str, columns: usize, style: &Style) -> String {
         return text.to_owned();
     }
     let room = columns.saturating_sub(1);
-    let plain = |letters: &mut dyn Iterator<Item = char>, room: usize| {
-        let mut used = 0;
-        let fits = |c: &char| {
-            used += display_width(c.encode_utf8(&mut [0; 4]));
-            used <= room
-        };
-        letters.take_while(fits).collect::<Vec<char>>()
-    };
-    let end = plain(&mut text.chars().rev(), room / 2);
-    let begin = plain(&mut text.chars(), room - room / 2);
+    let end: Vec<char> = fitting(text.chars().rev(), room / 2).collect();
+    let begin: String = fitting(text.chars(), room - room / 2).collect();
     let ellipsis = if columns > 0 { style.ellipsis() } else { "" };
-    begin.into_iter().collect::<String>() + ellipsis + &end.into_iter().rev().collect::<String>()
+    begin + ellipsis + &end.into_iter().rev().collect::<String>()
+}
+
+/// The first letters that fit into so many columns.
+fn fitting(letters: impl Iterator<Item = char>, room: usize) -> impl Iterator<Item = char> {
+    let mut used = 0;
+    letters.take_while(move |c| {
+        used += display_width(c.encode_utf8(&mut [0; 4]));
+        used <= room
+    })
 }
 
 fn spelled(c: char) -> &'static str {
