@@ -27,8 +27,8 @@ pub(crate) fn section(run: &Run) -> Option<Section> {
     Some(Section::new("Remedies tried").with(Block::Paragraph(how.to_owned())).with(Block::said(lines)))
 }
 
-/// What is no advice, in a line for the first screen.
-pub(crate) fn summary(run: &Run, verdict: &Verdict) -> Vec<Block> {
+/// What is no advice, in a line for the first screen; `None` where all is.
+pub(crate) fn summary(run: &Run, verdict: &Verdict) -> Option<Section> {
     let names = |standing: Standing| -> Vec<String> {
         let advices =
             verdict.tried.iter().filter(|advice| advice.standing == standing && advice.experiment == EXPERIMENT);
@@ -44,7 +44,7 @@ pub(crate) fn summary(run: &Run, verdict: &Verdict) -> Vec<Block> {
     let said = said.into_iter().filter(|(_, names)| !names.is_empty());
     let said = said.map(|(lead, names)| format!("{lead}: {}.", listed(&names, 5)));
     let texts: Vec<String> = said.chain(not_tried(run)).collect();
-    if texts.is_empty() { Vec::new() } else { vec![Block::Paragraph(texts.join(" "))] }
+    (!texts.is_empty()).then(|| Section::default().with(Block::Paragraph(texts.join(" "))))
 }
 
 /// What left too little time, where one reason holds for every remedy that was tried.

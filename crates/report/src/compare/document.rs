@@ -2,7 +2,7 @@
 //! surroundings.
 
 use crate::compare::limit::Judgement;
-use crate::compare::outcome::{FigureComparison, SeriesComparison, Verdict};
+use crate::compare::outcome::{FigureComparison, Range, SeriesComparison, Verdict};
 use crate::compare::words::{self, MOST, change, interval};
 use crate::compare::{Comparison, Figure, RunName};
 use crate::compare::{causes, screen};
@@ -87,32 +87,21 @@ fn limits(judgement: &Judgement, comparison: &Comparison) -> Section {
 /// Figures that differ, and figures that do not, a table for each experiment.
 fn figures(comparison: &Comparison) -> Vec<Section> {
     let mut sections = Vec::new();
-    for (experiment, rows) in by_experiment(words::rows(comparison, Verdict::is_shown)) {
-        let heading = format!("Different: {}", comparison.names.heading(experiment));
+    let one_experiment = |(one, _): &words::Row<'_>, (other, _): &words::Row<'_>| one.experiment == other.experiment;
+    for rows in words::rows(comparison, Verdict::is_shown).chunk_by(one_experiment) {
+        let heading = format!("Different: {}", comparison.names.heading(&rows[0].0.experiment));
         // The first screen has the largest of them.
-        sections.push(folded(&heading, Block::Table(table(comparison, &rows))));
+        sections.push(folded(&heading, Block::Table(table(comparison, rows))));
     }
-    for (experiment, rows) in by_experiment(words::rows(comparison, |verdict| verdict == Verdict::NoDifference)) {
-        let count = units::count(rows.len() as u64);
-        let heading = format!("No difference shown, {count} figures: {}", comparison.names.heading(experiment));
-        sections.push(folded(&heading, Block::Table(table(comparison, &rows))));
+    for rows in words::rows(comparison, |verdict| verdict == Verdict::NoDifference).chunk_by(one_experiment) {
+        let (count, name) = (units::count(rows.len() as u64), comparison.names.heading(&rows[0].0.experiment));
+        let heading = format!("No difference shown, {count} figures: {name}");
+        sections.push(folded(&heading, Block::Table(table(comparison, rows))));
     }
     if let Some(last) = sections.last_mut() {
         last.blocks.push(Block::Legend(notes(comparison)));
     }
     sections
-}
-
-/// The rows of each experiment, in the order of the series.
-fn by_experiment(rows: Vec<words::Row<'_>>) -> Vec<(&str, Vec<words::Row<'_>>)> {
-    let mut groups: Vec<(&str, Vec<words::Row<'_>>)> = Vec::new();
-    for row in rows {
-        match groups.last_mut().filter(|(experiment, _)| *experiment == row.0.experiment) {
-            Some((_, group)) => group.push(row),
-            None => groups.push((&row.0.experiment, vec![row])),
-        }
-    }
-    groups
 }
 
 /// How to read the figures, and the smallest detectable differences.
@@ -237,20 +226,17 @@ fn is_drawn(series: &SeriesComparison) -> bool {
 }
 
 /// Estimate, lower and upper end as shares; `None` if the old figure allows no shares.
-fn share(figure: &FigureComparison) -> Option<(f64, f64, f64)> {
-    let share = figure.difference?.by_share?;
-    [share.value, share.low, share.high].iter().all(|end| end.is_finite()).then_some((
-        share.value,
-        share.low,
-        share.high,
-    ))
+fn share(figure: &FigureComparison) -> Option<Range> {
+    let finite = |share: &Range| [share.value, share.low, share.high].iter().all(|end| end.is_finite());
+    figure.difference?.by_share.filter(finite)
 }
 
 fn picture(drawn: &[Drawn<'_>]) -> Option<Picture> {
     let (series, names): (Vec<&SeriesComparison>, Vec<String>) = drawn.iter().cloned().unzip();
     let within = |share: f64| share.clamp(FURTHEST.0, FURTHEST.1);
     let shares = series.iter().flat_map(|compared| compared.figures.iter().filter_map(share));
-    let (low, high) = ends(shares.flat_map(|(value, low, high)| [value, low, high]).map(within).chain([-0.02, 0.02]))?;
+    let (low, high) =
+        ends(shares.flat_map(|share| [share.value, share.low, share.high]).map(within).chain([-0.02, 0.02]))?;
     let room = (high - low) * 0.04;
     let y = Axis::names(&names);
     let mut lines: Vec<Line> = Figure::ALL.into_iter().map(|figure| line(figure, &series, &names)).collect();
@@ -284,7 +270,7 @@ fn line(figure: Figure, series: &[&SeriesComparison], names: &[String]) -> Line 
     let mut points = Vec::new();
     for (row, (compared, name)) in series.iter().zip(names).enumerate() {
         for found in compared.figures.iter().filter(|compared| compared.figure == figure) {
-            let Some((value, low, high)) = share(found) else { continue };
+            let Some(Range { value, low, high }) = share(found) else { continue };
             points.push(Point {
                 x: value,
                 y: offset - row as f64,

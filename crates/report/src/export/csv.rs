@@ -180,10 +180,6 @@ impl Cell {
             Some(Param::Text(text)) => Self::text(text),
         }
     }
-
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 /// A number, which cannot be a formula.
@@ -195,7 +191,7 @@ impl Number for f64 {}
 
 /// Whether a column has any value; of no rows, all have.
 fn has_values((_, cells): &Cells) -> bool {
-    cells.is_empty() || cells.iter().any(|cell| !cell.is_empty())
+    cells.is_empty() || cells.iter().any(|cell| !cell.0.is_empty())
 }
 
 /// The table with a header, lines ended by `\r\n` as RFC 4180 has it.

@@ -101,17 +101,14 @@ fn notice(phrase: &Phrase) -> String {
 fn item(mark: &str, item: &Item) -> String {
     let mut out = format!("{mark} {}\n", escaped(&item.text));
     if let Some(code) = &item.code {
-        let fence = "`".repeat(longest_ticks(code).max(2) + 1);
+        // Longer than the most back ticks in a row.
+        let ticks = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+        let fence = "`".repeat(ticks.max(2) + 1);
         out.push_str(&format!("\n  {fence}\n"));
         code.lines().for_each(|line| out.push_str(&format!("  {line}\n")));
         out.push_str(&format!("  {fence}\n\n"));
     }
     out
-}
-
-/// The most back ticks in a row: a fence has to be longer.
-fn longest_ticks(code: &str) -> usize {
-    code.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
 /// A table with all its columns. A line that heads rows becomes a row with its first cell set in italics.

@@ -18,8 +18,8 @@ pub(super) const FAMILY: Family =
 
 fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::calibrate);
-    let series_of = |wanted| series.iter().copied().filter(move |s| s.parameters.figure == wanted);
-    let adds: Vec<Calibrated<'_>> = series_of(Figure::SleepAdds).collect();
+    let adds: Vec<Calibrated<'_>> =
+        series.iter().copied().filter(|s| s.parameters.figure == Figure::SleepAdds).collect();
     let mut sections = Vec::new();
     if !adds.is_empty() {
         sections.push(found(&adds, &series));
@@ -212,7 +212,7 @@ fn proof_columns<'r>(columns: Columns<'r, (Calibrated<'r>, &'r str)>) -> Columns
         .ns("p50", 90, |(s, _)| s.summary.p50)
         .ns("p90", 60, |(s, _)| s.summary.p90)
         .ns("p99", 80, |(s, _)| s.summary.p99)
-        .share("early", 95, |(s, _)| early(s.series))
+        .share("early", 95, |(s, _)| share_early(&s.summary))
         .share("CPU", 70, |(s, _)| s.cpu_share)
 }
 
@@ -351,10 +351,6 @@ fn mean_error(series: &Series) -> Option<Mean> {
 }
 
 /// Share of early waits.
-fn early(series: &Series) -> Option<f64> {
-    share_early(&series.summary)
-}
-
 fn share_early(summary: &Summary) -> Option<f64> {
     (summary.count > 0).then(|| summary.negative as f64 / summary.count as f64)
 }

@@ -75,7 +75,6 @@ fn allowed(run: &Run, all: &[Cyclic<'_>]) -> Option<String> {
         format!(" Kernel threads of a priority below {priority} wait while they run: those of interrupts have {OF_INTERRUPTS} unless that was changed.")
     });
     let rt = &run.host.rt;
-    let ms = |ns: u64| units::exact(i64::try_from(ns).unwrap_or(i64::MAX));
     let throttled = match rt.runtime_us.zip(rt.period_us) {
         Some((runtime, period)) if (0..period).contains(&runtime) => {
             let [runtime, period] = [runtime, period].map(|us| units::exact(us.saturating_mul(1000)));
@@ -86,7 +85,7 @@ fn allowed(run: &Run, all: &[Cyclic<'_>]) -> Option<String> {
     };
     let kept = match (rt.fair_server, run.host.has_fair_servers()) {
         (Some(server), _) if server.runtime_ns > 0 => {
-            let [runtime, period] = [server.runtime_ns, server.period_ns].map(ms);
+            let [runtime, period] = [server.runtime_ns, server.period_ns].map(units::exact);
             format!(" The fair server keeps {runtime} of {period} for other threads.")
         }
         (Some(_), _) => " The fair server keeps nothing for other threads.".to_owned(),
@@ -114,7 +113,7 @@ fn composed(run: &Run, thread: &Cyclic<'_>) -> Option<String> {
         *most = one.time.max_ns.max(*most);
     }
     let sum = worst.values().fold(0u64, |sum, ns| sum.saturating_add(*ns));
-    let [sum, seen] = [sum, call.late.max_ns].map(|ns| units::duration(i64::try_from(ns).unwrap_or(i64::MAX)));
+    let [sum, seen] = [sum, call.late.max_ns].map(units::duration);
     let cpu = thread.subject.trim_start_matches("cpu");
     Some(format!("CPU {cpu}: each cause at its worst, added, takes {sum}. The worst wake-up that was cut took {seen}."))
 }
@@ -185,7 +184,7 @@ fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
         vec![format!("The latest of {} came {late} late, on CPU {cpu}.", units::many(count, "wake-up"))];
     let guest = run.host.hypervisor.is_some();
     if let Some(((cause, culprit), ns)) = of_the_latest(run, worst) {
-        let ns = spoken::duration(i64::try_from(ns).unwrap_or(i64::MAX));
+        let ns = spoken::duration(ns);
         sentences.push(format!("{ns} of that {}.", causes::predicate(cause, culprit, guest)));
     } else if run.causes.is_some() {
         sentences.push("The kernel's events do not show why.".to_owned());

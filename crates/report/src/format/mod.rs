@@ -115,11 +115,8 @@ impl Scale {
 /// How many samples of `series` fall into each of `bins` bins. `None` without histograms that can be decoded and agree with the
 /// figures.
 pub(crate) fn bins(series: &Series, scale: Scale, bins: usize) -> Option<Vec<u64>> {
-    if series.histogram.is_none() && series.negative_histogram.is_none() {
-        return None;
-    }
-    let longest = [&series.histogram, &series.negative_histogram].into_iter().flatten().map(String::len).max();
-    if longest.is_some_and(|length| length > LONGEST) {
+    let longest = [&series.histogram, &series.negative_histogram].into_iter().flatten().map(String::len).max()?;
+    if longest > LONGEST {
         return None;
     }
     let distribution = Distribution::from_series(series).ok()?;

@@ -3,7 +3,7 @@
 use punctual_record::{Quantity, Series};
 
 use crate::document::{Axis, Form, Line, Picture, Point, Table};
-use crate::format::units;
+use crate::format::{distinct, units};
 
 use super::group::{Group, Member, quantity_name};
 use super::outlier;
@@ -21,15 +21,8 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
     if members.len() < 2 {
         return None;
     }
-    let mut sets: Vec<&str> = Vec::new();
-    for member in &members {
-        if !sets.contains(&member.series.conditions.as_str()) {
-            sets.push(&member.series.conditions);
-        }
-    }
-    let mut lines: Vec<Line> = Vec::new();
-    lines.push(front_line(&members, &front));
-    for set in sets {
+    let mut lines: Vec<Line> = vec![front_line(&members, &front)];
+    for set in distinct(members.iter().map(|member| member.series.conditions.as_str())) {
         let of_set = members.iter().enumerate().filter(|(_, member)| member.series.conditions == set);
         let points = of_set
             .map(|(i, member)| point(member, front.contains(&i) || member.is_baseline || member.is_advised))
@@ -58,10 +51,6 @@ fn placed(series: &Series) -> Option<(f64, f64)> {
     Some((share.max(LEAST_SHARE), series.summary.p50?.max(1) as f64))
 }
 
-fn upper(series: &Series) -> Option<f64> {
-    series.summary.p99.map(|ns| ns.max(1) as f64)
-}
-
 /// Those for which no other is at most as late, at most as costly, and better in one. The costliest comes first.
 fn front(members: &[&Member<'_>]) -> Vec<usize> {
     let places: Vec<(f64, f64)> = members.iter().filter_map(|member| placed(member.series)).collect();
@@ -86,7 +75,7 @@ fn point(member: &Member<'_>, named: bool) -> Point {
         y,
         says: says(member),
         mark: true,
-        up_to: upper(member.series),
+        up_to: member.series.summary.p99.map(|ns| ns.max(1) as f64),
         tag: named.then(|| member.label.clone()),
         ..Point::default()
     }

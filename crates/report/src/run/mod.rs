@@ -181,11 +181,7 @@ fn first_screen(run: &Run, verdict: &Verdict, answers: Vec<Answer>, picture: Opt
     }
     sections.extend(why);
     sections.extend(advice(&verdict.advice));
-    sections.extend(
-        Some(trials::summary(run, verdict))
-            .filter(|blocks| !blocks.is_empty())
-            .map(|blocks| Section { blocks, ..Section::default() }),
-    );
+    sections.extend(trials::summary(run, verdict));
     let mut last = if watched || run.series.is_empty() { Section::default() } else { trust(run, verdict) };
     last.blocks.extend(causes::trust(run).filter(|_| causes::asked(run)).into_iter().flatten());
     sections.push(last);

@@ -31,22 +31,12 @@ pub fn render(rows: &[ListRow], style: &Style) -> String {
     let names = rows.iter().map(|row| clean(&row.name, style));
     // A name longer than this would push every description to the edge: its own moves to the next column instead.
     let widest = names.map(|name| textwrap::core::display_width(&name)).filter(|&width| width <= 28).max().unwrap_or(0);
-    let mut out = String::new();
-    let mut kind: Option<&str> = None;
-    for row in rows {
-        if kind != Some(row.kind.as_str()) {
-            if kind.is_some() {
-                out.push('\n');
-            }
-            if !row.kind.is_empty() {
-                let heading = cut(&clean(&row.kind, style), style.columns(), style);
-                out.push_str(&format!("{}\n", style.paint(Paint::Heading, &heading)));
-            }
-            kind = Some(&row.kind);
-        }
-        out.push_str(&one(row, widest, style));
-    }
-    out
+    let of_kind = |rows: &[ListRow]| {
+        let heading = cut(&clean(&rows[0].kind, style), style.columns(), style);
+        let heading = Some(style.paint(Paint::Heading, &heading) + "\n").filter(|_| !rows[0].kind.is_empty());
+        heading.into_iter().chain(rows.iter().map(|row| one(row, widest, style))).collect::<String>()
+    };
+    rows.chunk_by(|one, next| one.kind == next.kind).map(of_kind).collect::<Vec<_>>().join("\n")
 }
 
 fn clean(text: &str, style: &Style) -> String {

@@ -37,34 +37,20 @@ impl Table {
         let widths = self.squeezed(widths, &shown, style.columns());
         let cuts: Vec<Cut> = widths.iter().enumerate().map(|(i, width)| self.cut(i, *width, style)).collect();
         let dropped = (0..self.columns.len()).filter(|i| !shown.contains(i)).map(|i| self.full_heading(i)).collect();
-        let mut text = String::new();
+        let across = |text: &str| {
+            let line = format!("{:INDENT$}{text}", "").replace('\u{a0}', " ");
+            style.paint(Paint::Faint, &cut(&line, style.columns(), style))
+        };
+        let line = |cells: &[String]| self.line(cells, &shown, (&widths, &cuts), style);
         let headings: Vec<String> = self.columns.iter().map(|column| column.heading.to_string()).collect();
-        for line in self.shared_headings(&shown, &widths, style).into_iter().chain([self.line(
-            &headings,
-            &shown,
-            (&widths, &cuts),
-            style,
-        )]) {
-            text.push_str(&style.paint(Paint::Faint, &line));
-            text.push('\n');
-        }
-        for row in &self.rows {
-            match row {
-                Row::Cells(cells, paint) => {
-                    text.push_str(&style.paint(*paint, &self.line(cells, &shown, (&widths, &cuts), style)));
-                }
-                Row::Label(label) => {
-                    let line = cut(&format!("{:INDENT$}{label}", "").replace('\u{a0}', " "), style.columns(), style);
-                    text.push_str(&style.paint(Paint::Faint, &line));
-                }
-            }
-            text.push('\n');
-        }
-        if let Some(rest) = self.rest() {
-            let line =
-                cut(&format!("{:INDENT$}{}", "", style.spelled(&rest)).replace('\u{a0}', " "), style.columns(), style);
-            text.push_str(&format!("{}\n", style.paint(Paint::Faint, &line)));
-        }
+        let headings = self.shared_headings(&shown, &widths, style).into_iter().chain([line(&headings)]);
+        let headings = headings.map(|heading| style.paint(Paint::Faint, &heading));
+        let rows = self.rows.iter().map(|row| match row {
+            Row::Cells(cells, paint) => style.paint(*paint, &line(cells)),
+            Row::Label(label) => across(label),
+        });
+        let rest = self.rest().map(|rest| across(&style.spelled(&rest)));
+        let text = headings.chain(rows).chain(rest).map(|line| line + "\n").collect();
         Rendered { text, dropped }
     }
 

@@ -69,17 +69,14 @@ impl Comparison<'_> {
             (Dimension::Placement, place(parameters).to_owned()),
             (Dimension::Priority, self.to.message.conditions.clone()),
         ] {
-            // Under the conditions as found there is nothing to say.
-            if dimension != self.dimension && !(word == naming::AS_FOUND || one_set(run, dimension)) {
+            // Under the conditions as found, or the only ones, there is nothing to say.
+            let one_set = dimension == Dimension::Priority && run.conditions.len() < 2;
+            if dimension != self.dimension && word != naming::AS_FOUND && !one_set {
                 words.push(word);
             }
         }
         words.join(", ")
     }
-}
-
-fn one_set(run: &Run, dimension: Dimension) -> bool {
-    dimension == Dimension::Priority && run.conditions.len() < 2
 }
 
 /// The mechanism, and how it receives if not in the kernel.

@@ -51,15 +51,10 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
 }
 
 /// The lowest, the median and the highest of one figure of all blocks.
-#[derive(Clone, Copy)]
-struct Spread([i64; 3]);
-
-impl Spread {
-    fn of_blocks(blocks: &[MessageBlock], figure: impl Fn(&MessageBlock) -> i64) -> Option<Self> {
-        let mut all: Vec<i64> = blocks.iter().map(figure).collect();
-        all.sort_unstable();
-        Some(Self([*all.first()?, all[(all.len() - 1) / 2], *all.last()?]))
-    }
+fn spread_of(blocks: &[MessageBlock], figure: impl Fn(&MessageBlock) -> i64) -> Option<[i64; 3]> {
+    let mut all: Vec<i64> = blocks.iter().map(figure).collect();
+    all.sort_unstable();
+    Some([*all.first()?, all[(all.len() - 1) / 2], *all.last()?])
 }
 
 /// A series with its blocks.
@@ -89,8 +84,7 @@ fn blocks(series: &[Message<'_>]) -> Option<Section> {
     let one_kind = rows.iter().all(|row| row.about() == first.about());
     let heading = if one_kind { format!("ipc blocks; {}", first.about()) } else { "ipc blocks".to_owned() };
     let spread = |heading: &'static str, over: &str, keep, figure: fn(&MessageBlock) -> i64, which: usize| {
-        let cell =
-            move |row: &Blocks<'_>| units::known(Spread::of_blocks(row.all, figure).map(|spread| spread.0[which]));
+        let cell = move |row: &Blocks<'_>| units::known(spread_of(row.all, figure).map(|spread| spread[which]));
         (Column::right(heading, keep).over(over), cell)
     };
     let mut columns = Columns::new()

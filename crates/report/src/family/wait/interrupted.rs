@@ -108,17 +108,12 @@ fn shares((asked, period): Asked, cuts: &[Cut<'_>]) -> Option<String> {
 fn by_share<'c>(parts: impl Iterator<Item = (f64, &'c Cut<'c>)>) -> String {
     let mut parts: Vec<_> = parts.collect();
     parts.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-    let parts: Vec<_> = parts.iter().map(|(share, cut)| (units::share(*share), *cut)).collect();
-    let mut shares: Vec<(String, Vec<String>)> = Vec::new();
-    for (share, cut) in parts {
-        let name = cut.subject.clone();
-        match shares.last_mut() {
-            Some((known, names)) if *known == share => names.push(name),
-            _ => shares.push((share, vec![name])),
-        }
-    }
-    let part = |(share, names): &(String, Vec<String>)| format!("{} by {}", unbroken(share), listed(names, NAMES));
-    shares.iter().map(part).collect::<Vec<_>>().join("; ")
+    let parts: Vec<_> = parts.iter().map(|(share, cut)| (units::share(*share), cut.subject.clone())).collect();
+    let alike = parts.chunk_by(|(one, _), (other, _)| one == other).map(|alike| {
+        let names: Vec<String> = alike.iter().map(|(_, name)| name.clone()).collect();
+        format!("{} by {}", unbroken(&alike[0].0), listed(&names, NAMES))
+    });
+    alike.collect::<Vec<_>>().join("; ")
 }
 
 /// `Without a remainder the wait ends early (p50): 50.1 µs by usleep.` Only where the whole interval of p50 is early.

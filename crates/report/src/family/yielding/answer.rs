@@ -8,8 +8,8 @@ use crate::evidence::rounds::at_p50;
 use crate::evidence::shares::Baseline;
 use crate::evidence::{Outcome, shares};
 use crate::family::shared::{ALWAYS, has_few_rounds, measured};
+use crate::family::yielding::situation::{self, costs, who_gains};
 use crate::family::yielding::situation::{Contest, Figure, Situation, YIELDS, situations};
-use crate::family::yielding::situation::{costs, who_gains};
 use crate::format::{listed, sanitize, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial, is_busy};
 
@@ -100,7 +100,7 @@ fn table<'a>(figures: &[Figure<'a>], alone: impl Fn(&Figure<'a>) -> Option<Figur
         .only_if(against)
         .share("competitor ran", 80, Figure::yielded)
         .only_if(against)
-        .ns("away p50", ALWAYS, |figure| figure.away?.summary.p50)
+        .ns("away p50", ALWAYS, |figure| figure.away_ns())
         .only_if(against)
         .ns("p99", 70, |figure| figure.away?.summary.p99)
         .only_if(against)
@@ -196,10 +196,9 @@ fn idle(contest: &Contest<'_>) -> Vec<String> {
 
 /// `To be back soon: usleep0 or nanosleep0. Away for 63 µs at p50 with a competitor; with sched_yield, 4 ms.`
 fn back_soon<'a>(run: &Run, contest: &Contest<'a>) -> Option<(String, Vec<Figure<'a>>)> {
-    let away = |figure: &Figure<'_>| figure.away.and_then(|away| away.summary.p50);
     let mut known: Vec<&Figure<'a>> =
-        contest.figures.iter().filter(|figure| figure.lets_others_run() && away(figure).is_some()).collect();
-    known.sort_by_key(|figure| away(figure));
+        contest.figures.iter().filter(|figure| figure.lets_others_run() && figure.away_ns().is_some()).collect();
+    known.sort_by_key(|figure| figure.away_ns());
     let (best, rest) = known.split_first()?;
     let to = best.away?.series;
     if rest.is_empty() && has_few_rounds(to) {
@@ -215,8 +214,8 @@ fn back_soon<'a>(run: &Run, contest: &Contest<'a>) -> Option<(String, Vec<Figure
         let why = effects.iter().find_map(|effect| effect.why.as_deref()).unwrap_or("too few rounds");
         return Some((format!("Which call returns first was not tested: {why}."), Vec::new()));
     }
-    let duration = |figure: &Figure<'_>| unbroken(&away(figure).map_or_else(String::new, units::duration));
-    let least_ns = away(best)?;
+    let duration = |figure: &Figure<'_>| unbroken(&figure.away_ns().map_or_else(String::new, units::duration));
+    let least_ns = best.away_ns()?;
     let alike = rest.iter().zip(&effects).filter(|(_, effect)| effect.is_alike(least_ns)).map(|(figure, _)| *figure);
     let equal: Vec<&Figure<'a>> = std::iter::once(*best).chain(alike).collect();
     let lead = if rest.is_empty() { "To be back soon: only" } else { "To be back soon:" };
@@ -261,14 +260,13 @@ fn to_let_others_run<'a>(contest: &Contest<'a>) -> Vec<Candidate<'a>> {
 
 /// Instead of the habit that is away longest, of those that yield at all.
 fn to_be_back_soon<'a>(contest: &Contest<'a>) -> Vec<Candidate<'a>> {
-    let away = |figure: &Figure<'_>| figure.away.and_then(|away| away.summary.p50);
     // What runs during a call that does not yield was scheduled by the kernel itself.
-    let yielding = contest.habits().filter(|figure| figure.lets_others_run() && away(figure).is_some());
-    let Some(from) = yielding.max_by_key(|figure| away(figure)) else { return Vec::new() };
+    let yielding = contest.habits().filter(|figure| figure.lets_others_run() && figure.away_ns().is_some());
+    let Some(from) = yielding.max_by_key(|figure| figure.away_ns()) else { return Vec::new() };
     let others: Vec<&Figure<'a>> = contest
         .figures
         .iter()
-        .filter(|to| to.lets_others_run() && away(to).is_some() && to.name() != from.name())
+        .filter(|to| to.lets_others_run() && to.away_ns().is_some() && to.name() != from.name())
         .collect();
     let questions: Vec<_> = others.iter().map(|to| (Baseline::Series(from.calls.series), to.calls.series)).collect();
     let effects = shares::test(&questions);
@@ -316,8 +314,7 @@ fn candidate<'a>((goal, from, to): (Goal, &Figure<'a>, &Figure<'a>), trial: Tria
 /// What a call costs more with no other thread ready, where the intervals of both medians do not overlap.
 fn dearer(contest: &Contest<'_>, from: &Figure<'_>, to: &Figure<'_>) -> Option<String> {
     let (from, to) = (contest.alone(from)?, contest.alone(to)?);
-    let more = to.calls.summary.ci95.p50?.low > from.calls.summary.ci95.p50?.high;
-    more.then_some(format!(
+    situation::dearer(to, from).then_some(format!(
         "a call alone takes {} instead of {}",
         spoken::fine(to.cost_ns()?),
         spoken::fine(from.cost_ns()?)

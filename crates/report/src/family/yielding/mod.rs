@@ -5,7 +5,7 @@ mod answer;
 mod situation;
 
 use crate::family::yielding::situation::{Figure, Situation, YIELDS, situations};
-use crate::family::yielding::situation::{MOST_NAMES, cost, costs, name, who_gains};
+use crate::family::yielding::situation::{MOST_NAMES, cost, costs, who_gains};
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Paint, Section};
@@ -71,7 +71,7 @@ fn columns<'a>(one_set: bool, against: bool) -> Columns<'a, Figure<'a>> {
                 .share("lets others run", ALWAYS, |s| s.calls.metrics.yielded_share)
                 .share("others' CPU", 120, Figure::others_share)
                 .share("own CPU", 40, |s| s.calls.metrics.own_cpu_share)
-                .ns("away p50", 110, |s| s.away?.summary.p50)
+                .ns("away p50", 110, |s| s.away_ns())
                 .ns("away p99", 60, |s| s.away?.summary.p99)
                 .ns("away max", 20, |s| s.away?.summary.max)
         })
@@ -171,7 +171,8 @@ fn switches(figures: &[&Figure<'_>]) -> Vec<String> {
         "Neither voluntary nor preempted",
     ];
     let said = |(place, text): (usize, &&str)| {
-        let names: Vec<String> = figures.iter().filter(|f| class(f) == Some(place)).map(|f| name(f)).collect();
+        let names: Vec<String> =
+            figures.iter().filter(|f| class(f) == Some(place)).map(|f| f.name().to_owned()).collect();
         (!names.is_empty()).then(|| format!("{text}: {}.", listed(&names, MOST_NAMES)))
     };
     texts.iter().enumerate().filter_map(said).collect()
@@ -194,7 +195,7 @@ fn slack(run: &Run, situations: &Situations<'_>) -> Option<String> {
     let slack = |figure| Some(spoken::exact(set(run, figure)?.timer_slack_ns()?));
     Some(format!(
         "Timer slack is a part of what a sleep of nothing costs: {} costs {} with {} of slack and {} with {}.",
-        name(a),
+        a.name(),
         cost(a),
         slack(a)?,
         cost(b),

@@ -92,6 +92,11 @@ impl<'a> Figure<'a> {
         sleeps.then_some(self.calls.voluntary_switches_per_op?.min(1.0))
     }
 
+    /// How long the calls took during which a competitor ran, at the median.
+    pub(super) fn away_ns(&self) -> Option<i64> {
+        self.away?.summary.p50
+    }
+
     /// What a call costs, ns: in the bare loop, or, where there was none, at the median.
     pub(super) fn cost_ns(&self) -> Option<f64> {
         self.calls.metrics.bare_ns.or_else(|| self.calls.summary.p50.map(|ns| ns as f64))
@@ -172,15 +177,11 @@ pub(super) fn cost(figure: &Figure<'_>) -> String {
     figure.cost_ns().map_or_else(|| units::ABSENT.to_owned(), spoken::fine)
 }
 
-pub(super) fn name(figure: &Figure<'_>) -> String {
-    figure.calls.subject.clone()
-}
-
 /// What the calls cost alone.
 pub(super) fn costs(figures: &[&Figure<'_>]) -> Vec<String> {
     let mut sorted: Vec<&Figure<'_>> = figures.iter().copied().filter(|f| f.cost_ns().is_some()).collect();
     sorted.sort_by(|a, b| a.cost_ns().unwrap_or(0.0).total_cmp(&b.cost_ns().unwrap_or(0.0)));
-    let list: Vec<String> = sorted.iter().map(|f| format!("{} {}", name(f), cost(f))).collect();
+    let list: Vec<String> = sorted.iter().map(|f| format!("{} {}", f.name(), cost(f))).collect();
     if list.is_empty() {
         return Vec::new();
     }
@@ -199,7 +200,7 @@ pub(super) fn costs(figures: &[&Figure<'_>]) -> Vec<String> {
 }
 
 /// Whether the intervals of both medians do not overlap.
-fn dearer(one: &Figure<'_>, other: &Figure<'_>) -> bool {
+pub(super) fn dearer(one: &Figure<'_>, other: &Figure<'_>) -> bool {
     let interval = |figure: &Figure<'_>| figure.calls.summary.ci95.p50;
     interval(one).zip(interval(other)).is_some_and(|(one, other)| one.low > other.high)
 }
@@ -231,8 +232,8 @@ pub(super) fn who_gains(situation: &Situation, figures: &[&Figure<'_>]) -> Vec<S
     for figure in &yields {
         let Some(text) = gain(figure) else { continue };
         match alike.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, names)) => names.push(name(figure)),
-            None => alike.push((text, vec![name(figure)])),
+            Some((_, names)) => names.push(figure.name().to_owned()),
+            None => alike.push((text, vec![figure.name().to_owned()])),
         }
     }
     let mut texts: Vec<String> =
@@ -241,7 +242,7 @@ pub(super) fn who_gains(situation: &Situation, figures: &[&Figure<'_>]) -> Vec<S
         texts.push("No method let others run.".to_owned());
     }
     if !never.is_empty() {
-        let names: Vec<String> = never.iter().map(|f| name(f)).collect();
+        let names: Vec<String> = never.iter().map(|f| f.name().to_owned()).collect();
         let most = never.iter().filter_map(|f| f.yielded()).fold(0.0, f64::max);
         let preempted = if most > 0.0 {
             format!(" (the scheduler took the CPU by itself during {} of the calls at most)", spoken::share(most))
@@ -260,7 +261,7 @@ fn gain(figure: &Figure<'_>) -> Option<String> {
         spoken::share(figure.yielded()?),
         spoken::share(figure.left_to_others()?)
     );
-    if let Some(away) = figure.away.and_then(|s| s.summary.p50) {
+    if let Some(away) = figure.away_ns() {
         text.push_str(&format!(", away for {} at p50", spoken::duration(away)));
     }
     Some(text)
