@@ -200,7 +200,8 @@ const APART: f64 = 0.24;
 /// Pictures of all comparable series; `None` without such series.
 pub(super) fn album(comparison: &Comparison) -> Option<Album> {
     let names = comparison.names.on_screen(&comparison.series).into_iter().map(|name| name.within(LETTERS));
-    let drawn: Vec<Drawn<'_>> = comparison.series.iter().zip(names).filter(|(series, _)| is_drawn(series)).collect();
+    let is_drawn = |(series, _): &Drawn<'_>| series.figures.iter().any(|figure| share(figure).is_some());
+    let drawn: Vec<Drawn<'_>> = comparison.series.iter().zip(names).filter(is_drawn).collect();
     let parts = drawn.chunks(ROWS).enumerate().map(|(number, series)| {
         let first = number * ROWS + 1;
         (format!("series {first} to {} of {}", first + series.len() - 1, drawn.len()), series)
@@ -219,10 +220,6 @@ fn overlay(comparison: &Comparison) -> Option<Album> {
         Curve::overlaid(old, new, name.to_owned(), pictures::quantity_name(series.quantity))
     });
     (!album.pictures.is_empty()).then_some(album)
-}
-
-fn is_drawn(series: &SeriesComparison) -> bool {
-    series.figures.iter().any(|figure| share(figure).is_some())
 }
 
 /// Estimate, lower and upper end as shares; `None` if the old figure allows no shares.

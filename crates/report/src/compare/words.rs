@@ -173,12 +173,6 @@ pub(super) fn settings(series: &SeriesComparison) -> Vec<String> {
     series.changed.iter().map(Change::in_words).collect()
 }
 
-/// The cause that these suggest. That they are the cause is not shown: other things may have changed with them.
-fn probable_cause(series: &SeriesComparison) -> Option<String> {
-    let told = settings(series);
-    (!told.is_empty()).then(|| format!(" Probable cause: {}.", told.join(", ")))
-}
-
 fn phrase(level: Level, finding: &Finding, comparison: &Comparison) -> Phrase {
     let limit = sanitize(&finding.limit.to_string());
     let series = finding.series.and_then(|place| comparison.series.get(place));
@@ -189,7 +183,9 @@ fn phrase(level: Level, finding: &Finding, comparison: &Comparison) -> Phrase {
     let amount = |difference: &Difference| unbroken(&format!("{} {}", change(difference), interval(difference)));
     let text = match &finding.what {
         What::Worse(difference) => {
-            let cause = series.and_then(probable_cause).unwrap_or_default();
+            // That they are the cause is not shown: other things may have changed with them.
+            let cause = series.map(settings).filter(|told| !told.is_empty());
+            let cause = cause.map_or(String::new(), |told| format!(" Probable cause: {}.", told.join(", ")));
             format!("{subject} is worse by {}; limit: {limit}.{cause}", amount(difference))
         }
         What::Blind(difference, _) => {

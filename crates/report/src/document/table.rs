@@ -248,7 +248,7 @@ impl<'f, T> Columns<'f, T> {
         figure: impl Fn(&T) -> Option<F> + 'f,
         show: impl Fn(F) -> String + 'f,
     ) -> Self {
-        self.right(heading, keep, move |row| figure(row).map_or_else(|| units::ABSENT.to_owned(), &show))
+        self.right(heading, keep, move |row| units::or_absent(figure(row), &show))
     }
 
     /// A duration.

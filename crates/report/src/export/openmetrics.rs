@@ -16,7 +16,7 @@
 //! parameter with a reserved name gets the prefix `parameter_`. A series with the same labels as an earlier one gets
 //! `repeat="2"`, `"3"`...
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
 
 use punctual_record::{CallCauses, CauseTime, Causes, Quantity, Run, Series};
@@ -48,9 +48,7 @@ impl Exporter<Run> for OpenMetrics {
 
 fn metrics(run: &Run, mut writer: &mut dyn Write) -> io::Result<()> {
     let labelled = labelled(run);
-    let mut quantities: Vec<Quantity> = run.series.iter().map(|series| series.quantity).collect();
-    quantities.sort_unstable();
-    quantities.dedup();
+    let quantities: BTreeSet<Quantity> = run.series.iter().map(|series| series.quantity).collect();
     for quantity in quantities {
         let help = "Percentiles, extremes and mean of one series each; low and high are the ends of the 95 % confidence interval.";
         family(&mut writer, &format!("{}_seconds", quantity.name()), Some("seconds"), help)?;

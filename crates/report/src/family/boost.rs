@@ -86,10 +86,9 @@ fn words(series: &[Boost<'_>]) -> Vec<String> {
 
 /// By what, how early, and what that took.
 fn how(boost: &Metrics) -> String {
-    let absent = || units::ABSENT.to_owned();
     let lever = boost.lever.clone().unwrap_or_else(|| "an unknown lever".to_owned());
-    let time = |ns: Option<i64>| ns.map_or_else(absent, spoken::duration);
-    let share = |share: Option<f64>| share.map_or_else(absent, units::share);
+    let time = |ns: Option<i64>| units::or_absent(ns, spoken::duration);
+    let share = |share: Option<f64>| units::or_absent(share, units::share);
     format!(
         "The boost used the {lever}, raised {} before each activation, as it learned; each raising and letting go took {}, and the speed \
          was raised for {} of the time. Learning took {} of the time.",

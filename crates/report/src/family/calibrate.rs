@@ -205,8 +205,7 @@ fn proof_columns<'r>(columns: Columns<'r, (Calibrated<'r>, &'r str)>) -> Columns
         .left("shortened by", ALWAYS, |(_, how): &(Calibrated<'_>, &str)| (*how).to_owned())
         .right("mean error [95 %]", ALWAYS, |(s, _)| match (mean_error(s.series), s.summary.mean) {
             (Some(mean), _) => mean_text(mean),
-            (None, Some(mean)) => units::duration(mean),
-            (None, None) => units::ABSENT.to_owned(),
+            (None, mean) => units::known(mean),
         })
         .ns("min", 50, |(s, _)| s.summary.min)
         .ns("p50", 90, |(s, _)| s.summary.p50)

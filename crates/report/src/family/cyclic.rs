@@ -243,7 +243,7 @@ fn first_figures(run: &Run, all: &[Cyclic<'_>], worst: &Cyclic<'_>) -> Table {
         .ns("max", ALWAYS, |thread| thread.summary.max)
         .column(Column::named(heading, Align::Drawn, 30), |thread| {
             let bins = scale.and_then(|scale| format::bins(thread.series, scale, DRAWING));
-            bins.map_or_else(|| units::ABSENT.to_owned(), |bins| format::draw(&bins))
+            units::or_absent(bins, |bins| format::draw(&bins))
         });
     let mut by_max = all.to_vec();
     by_max.sort_by_key(|thread| thread.summary.max);

@@ -2,6 +2,8 @@
 //!
 //! Takes an [`Overview`] of the machine and returns text.
 
+use std::collections::BTreeSet;
+
 use crate::document::{Block, Column, Columns, Item, Section};
 use crate::format::{sanitize, units};
 
@@ -124,15 +126,13 @@ fn policies() -> Columns<'static, PolicyRow> {
 
 /// What the machine tells, or that it does not.
 fn text(value: &Option<String>) -> String {
-    value.as_deref().map_or_else(|| units::ABSENT.to_owned(), sanitize)
+    units::or_absent(value.as_deref(), sanitize)
 }
 
 /// What can be set, once for all policies that offer the same.
 fn offers(policies: &[PolicyRow]) -> Block {
-    let mut offered: Vec<&[String]> = policies.iter().map(|policy| policy.governors.as_slice()).collect();
-    offered.retain(|names| !names.is_empty());
-    offered.sort_unstable();
-    offered.dedup();
+    let offered: BTreeSet<&[String]> =
+        policies.iter().map(|policy| policy.governors.as_slice()).filter(|names| !names.is_empty()).collect();
     Block::said(offered.iter().map(|names| format!("Governors offered: {}", sanitize(&names.join(", ")))))
 }
 

@@ -126,7 +126,7 @@ fn kept_legend(rows: &[Paced<'_>]) -> Vec<Note> {
 /// What a receiver saw of one nominal rate.
 fn received_section(rate: f64, series: &[Paced<'_>]) -> Option<Section> {
     let counts = series.iter().find(|s| s.metrics.received.is_some())?.metrics;
-    let count = |n: Option<u64>| n.map_or_else(|| units::ABSENT.to_owned(), units::count);
+    let count = |n: Option<u64>| units::or_absent(n, units::count);
     let name = |s: &Paced<'_>| if s.quantity == Quantity::OneWay { "one-way latency" } else { "jitter of gaps" };
     let table = Columns::new()
         .left("arrivals", ALWAYS, |s: &Paced<'_>| name(s).to_owned())

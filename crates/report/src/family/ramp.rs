@@ -398,7 +398,10 @@ fn judged<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Judged<'a>> {
     let measuring = |quantity: Quantity| series.iter().copied().filter(move |series| series.quantity == quantity);
     let ramps: Vec<Ramp<'a>> = measured(&measuring(Quantity::Loop).collect::<Vec<_>>(), Experiment::ramp);
     let fastest = ramps.iter().filter(|ramp| ramp.summary.p50.is_some()).min_by_key(|ramp| ramp.summary.p50).copied();
-    let first = |ramp: &Ramp<'a>| measuring(Quantity::FirstLoops).find(|series| is_start_of(series, ramp.series));
+    let first = |ramp: &Ramp<'a>| {
+        let alike = |series: &Series| series.subject == ramp.subject && series.conditions == ramp.conditions;
+        measuring(Quantity::FirstLoops).find(|series| alike(series) && is_same_work(series, ramp.series))
+    };
     let start = |ramp: &Ramp<'a>| Some([first(ramp)?, ramp.series]).filter(|_| fixed(run, ramp).is_none());
     let starts: Vec<Option<[&'a Series; 2]>> = ramps.iter().map(start).collect();
     let other = |ramp: &Ramp<'a>| {
@@ -421,11 +424,6 @@ fn judged<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Judged<'a>> {
             ramp,
         })
         .collect()
-}
-
-/// Whether a series has the first loops of another one.
-fn is_start_of(start: &Series, loops: &Series) -> bool {
-    start.subject == loops.subject && start.conditions == loops.conditions && is_same_work(start, loops)
 }
 
 /// Whether two series of ramps were asked for the same loops.

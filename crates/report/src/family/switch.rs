@@ -19,7 +19,7 @@ pub(super) const FAMILY: Family =
 fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::switch);
     let Some(first) = series.first() else { return Vec::new() };
-    let on = |cpu: Option<u32>| cpu.map_or_else(|| units::ABSENT.to_owned(), |cpu| cpu.to_string());
+    let on = |cpu: Option<u32>| units::or_absent(cpu, |cpu| cpu.to_string());
     let heading = format!(
         "switch: governor of CPU {} written from CPU {}, {}",
         on(first.metrics.cpu),

@@ -75,9 +75,14 @@ pub(crate) fn duration(ns: impl Whole) -> String {
     duration_f(ns.whole() as f64)
 }
 
+/// A figure that may be absent.
+pub(crate) fn or_absent<F>(figure: Option<F>, show: impl Fn(F) -> String) -> String {
+    figure.map_or_else(|| ABSENT.to_owned(), show)
+}
+
 /// A duration that may be absent.
 pub(crate) fn known(ns: Option<impl Whole>) -> String {
-    ns.map_or_else(|| ABSENT.to_owned(), |ns| duration(ns))
+    or_absent(ns, duration)
 }
 
 /// The same for a computed figure; below 10 ns with one decimal (`3.2 ns`).

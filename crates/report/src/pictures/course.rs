@@ -91,7 +91,7 @@ fn table(members: &[&Member<'_>]) -> Table {
         let rounds = &member.series.rounds;
         let medians = || rounds.iter().filter_map(|round| round.summary.p50);
         let limit = disturbed_above(member.series);
-        let disturbed = limit.map_or(units::ABSENT.to_owned(), |_| {
+        let disturbed = units::or_absent(limit, |_| {
             units::count(rounds.iter().filter(|round| is_disturbed(round, limit)).count() as u64)
         });
         vec![

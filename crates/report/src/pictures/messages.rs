@@ -1,7 +1,7 @@
 //! Messages: latency over their size, a line for each way to pass them, and a heat map of CPU pairs. The map has a square for each pair,
 //! darker if slower, with the figure if there is room.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_record::{Experiment, Series};
 
@@ -108,9 +108,8 @@ pub(crate) struct Pair {
 
 /// The map of these pairs, whose figures are called `what`.
 pub(crate) fn map(title: String, what: &str, pairs: &[Pair]) -> Album {
-    let mut cpus: Vec<u32> = pairs.iter().flat_map(|pair| pair.cpus).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
+    let cpus: BTreeSet<u32> = pairs.iter().flat_map(|pair| pair.cpus).collect();
+    let cpus: Vec<u32> = cpus.into_iter().collect();
     let log = |ns: i64| (ns.max(1) as f64).ln();
     let (low, high) = ends(pairs.iter().filter_map(|pair| pair.figures[0]).map(log)).unwrap_or((0.0, 1.0));
     let place = |cpu: u32| cpus.binary_search(&cpu).unwrap_or(0) as f64;

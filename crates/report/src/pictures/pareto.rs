@@ -83,7 +83,7 @@ fn point(member: &Member<'_>, named: bool) -> Point {
 
 fn says(member: &Member<'_>) -> String {
     let s = &member.series.summary;
-    let share = member.series.cpu_share.map_or(units::ABSENT.to_owned(), units::share);
+    let share = units::or_absent(member.series.cpu_share, units::share);
     format!("{}: {share} of a CPU, p50 {}, p99 {}", member.label, units::known(s.p50), units::known(s.p99))
 }
 
@@ -102,7 +102,7 @@ fn table(members: &[&Member<'_>], front: &[usize]) -> Table {
         vec![
             member.label.clone(),
             series.conditions.clone(),
-            series.cpu_share.map_or(units::ABSENT.to_owned(), units::share),
+            units::or_absent(series.cpu_share, units::share),
             units::known(series.summary.p50),
             units::known(series.summary.p99),
             if front.contains(&i) { "yes" } else { "" }.to_owned(),

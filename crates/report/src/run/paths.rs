@@ -82,7 +82,7 @@ fn time(source: PathSource, step: &PathStep) -> String {
         PathSource::FunctionGraph => step.took_ns,
         PathSource::Events => step.at_ns,
     };
-    time.map_or_else(|| units::ABSENT.to_owned(), units::duration)
+    units::or_absent(time, units::duration)
 }
 
 /// A dot for each level: spaces would vanish from Markdown.

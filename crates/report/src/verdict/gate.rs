@@ -4,6 +4,8 @@
 //! both in words. A percentile without enough samples never counts as kept. A limit without a subject is about lateness:
 //! work loops and costs of calls are judged only where a limit names them.
 
+use std::collections::BTreeSet;
+
 use punctual_record::{Key, Quantile, Quantity, Run, Series};
 use serde::Serialize;
 
@@ -163,10 +165,8 @@ pub fn check<'a>(
     for subject in limits {
         let met = there.iter().any(|(experiment, name, quantity)| is_about(subject, experiment, name, *quantity));
         if !met {
-            let mut subjects: Vec<String> = there.iter().map(|(_, subject, _)| (*subject).to_owned()).collect();
-            subjects.sort_unstable();
-            subjects.dedup();
-            return Err(Missing { subject: subject.map(str::to_owned), subjects });
+            let subjects: BTreeSet<String> = there.iter().map(|(_, subject, _)| (*subject).to_owned()).collect();
+            return Err(Missing { subject: subject.map(str::to_owned), subjects: subjects.into_iter().collect() });
         }
     }
     Ok(())

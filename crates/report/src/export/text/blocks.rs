@@ -62,7 +62,7 @@ fn block(block: &Block, dropped: &mut Vec<String>, (style, names_hidden): (&Styl
         Block::Paragraph(text) | Block::Warning(text) => paragraph(text, "  ", "  ", Paint::Plain, style),
         Block::Line(text) => paragraph(text, "", "  ", Paint::Heading, style),
         Block::Facts(content) => facts(content, style),
-        Block::Items(items) => items.iter().map(|content| item(content, style.bullet(), style)).collect(),
+        Block::Items(items) => items.iter().map(|content| item(content, &style.spelled("• "), style)).collect(),
         Block::Numbered(items) => (1..).zip(items).map(|(n, content)| item(content, &format!("{n} "), style)).collect(),
         Block::Album(album) => album.pictures.iter().map(|(_, picture)| in_letters(picture, style)).collect(),
         Block::Notices(_) => String::new(),

@@ -169,7 +169,7 @@ fn with_figures(cpus: &[&str], at: At<'_>, style: &Style) -> Table {
     let mut rows = vec![Row::Cells(head, Paint::Faint)];
     let cell = |point: Option<&Point>| match point {
         Some(point) => format!("{} {}", style.spelled(figure(point)), shade(point.shade, style)),
-        None => style.absent().to_owned(),
+        None => style.spelled(units::ABSENT).into_owned(),
     };
     rows.extend(cpus.iter().enumerate().map(|(from, cpu)| {
         Row::plain(std::iter::once(name(cpu)).chain((0..cpus.len()).map(|to| cell(at(from, to)))).collect())

@@ -64,22 +64,10 @@ impl Style {
         if self.unicode || text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(in_ascii(text)) }
     }
 
-    /// What stands where a figure is absent.
-    #[must_use]
-    pub fn absent(&self) -> &'static str {
-        if self.unicode { "–" } else { "-" }
-    }
-
     /// What stands where text was cut off.
     #[must_use]
     pub fn ellipsis(&self) -> &'static str {
         if self.unicode { "…" } else { "~" }
-    }
-
-    /// What opens an item of a list.
-    #[must_use]
-    pub fn bullet(&self) -> &'static str {
-        if self.unicode { "• " } else { "* " }
     }
 }
 

@@ -208,9 +208,7 @@ pub(super) fn section(run: &Run, series: &[Message<'_>]) -> Option<Section> {
         .left("is", ALWAYS, |comparison| outcome(comparison.p50.outcome).to_owned())
         .right("p99", 60, |comparison| arrow(&comparison.p99))
         .left("p99 is", 59, |comparison| outcome(comparison.p99.outcome).to_owned())
-        .right(MAXIMA, 50, |comparison| {
-            comparison.maxima.map_or(units::ABSENT.to_owned(), |comparison| largest(&comparison))
-        })
+        .right(MAXIMA, 50, |comparison| units::or_absent(comparison.maxima, |comparison| largest(&comparison)))
         .only_if(any_maxima)
         .left("it is", 49, |comparison| {
             comparison.maxima.map_or(units::ABSENT, |comparison| outcome(comparison.outcome)).to_owned()

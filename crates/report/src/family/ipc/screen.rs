@@ -1,15 +1,17 @@
 //! The first screen of messages: which mechanism is the quickest, which passes most messages, which takes the least CPU time, and a
 //! table of all. It is about one size under the first conditions; the other tables have the rest.
 
+use std::collections::BTreeSet;
+
 use punctual_record::Run;
 use punctual_record::experiment::ipc::{Mode, Placement};
 
-use crate::document::{Album, Column, Paint, Row, Table};
+use crate::document::{Album, Column, Columns, Table};
 use crate::evidence::Outcome;
 use crate::evidence::noise::MIN_ROUNDS;
 use crate::family::ipc::matters::{USUAL, change, naming_of};
 use crate::family::ipc::traffic::{Contest, Message, Race, brief, bytes, contests, lists, place, races, sleeps, used};
-use crate::family::shared::has_few_rounds;
+use crate::family::shared::{ALWAYS, has_few_rounds};
 use crate::format::{counted, distinct, listed, spoken, unbroken, units};
 use crate::pictures::dots::{self, Dot, Panel};
 use crate::verdict::{Advice, Standing};
@@ -52,10 +54,8 @@ impl<'a> Field<'a> {
             });
         }
         let all = latency.iter().chain(&saturated);
-        let mut places: Vec<Placement> = all.map(|message| message.parameters.place).collect();
-        places.sort_unstable();
-        places.dedup();
-        Some(Self { latency, saturated, places })
+        let places: BTreeSet<Placement> = all.map(|message| message.parameters.place).collect();
+        Some(Self { places: places.into_iter().collect(), latency, saturated })
     }
 
     /// The winners, each with its sentence; none where there is one mechanism only.
@@ -203,46 +203,32 @@ impl<'a> Field<'a> {
         names.sort_by(|a, b| least(a).cmp(&least(b)).then(most(b).total_cmp(&most(a))));
         // Three figures of two places find room.
         let (late, full) = (!self.latency.is_empty(), !self.saturated.is_empty());
-        let mut columns = vec![Column::left("mechanism", Column::ALWAYS)];
-        let mut headings: Vec<&'static str> = Vec::new();
-        headings.extend(late.then_some("p50"));
-        headings.extend((late && !full).then_some("p99"));
-        headings.extend(full.then_some("a second"));
-        headings.push("CPU");
-        for at in places {
-            let all = self.latency.iter().chain(&self.saturated);
-            let over = all
-                .into_iter()
-                .find(|message| message.parameters.place == *at)
-                .map(|message| place(message.parameters));
-            columns.extend(
-                headings.iter().map(|heading| Column::right(heading, Column::ALWAYS).over(over.unwrap_or_default())),
-            );
+        let mut columns = Columns::new().left("mechanism", ALWAYS, |name: &String| name.clone());
+        for &at in places {
+            let mut all = self.latency.iter().chain(&self.saturated).map(|message| message.parameters);
+            let over = all.find(|parameters| parameters.place == at).map(place).unwrap_or_default();
+            let right = |heading| Column::right(heading, ALWAYS).over(over);
+            let message = move |name: &str| message_of(name, if late { &self.latency } else { &self.saturated }, at);
+            let a_second = |rate: f64| units::count(rate.round() as u64);
+            columns = columns
+                .when(late, |columns| columns.column(right("p50"), move |name| units::known(p50(name, at))))
+                .when(late && !full, |columns| {
+                    columns
+                        .column(right("p99"), move |name| units::known(message(name).and_then(|one| one.summary.p99)))
+                })
+                .when(full, |columns| {
+                    columns.column(right("a second"), move |name| units::or_absent(rate(name, at), a_second))
+                })
+                .column(right("CPU"), move |name| {
+                    units::or_absent(message(name).as_ref().and_then(cpu), units::duration_fine)
+                });
         }
-        let row = |name: &String| {
-            let mut cells = vec![name.clone()];
-            for at in places {
-                let message = message_of(name, if late { &self.latency } else { &self.saturated }, *at);
-                for heading in &headings {
-                    cells.push(match *heading {
-                        "p50" => units::known(p50(name, *at)),
-                        "p99" => units::known(message.and_then(|message| message.summary.p99)),
-                        "a second" => {
-                            rate(name, *at).map_or(units::ABSENT.to_owned(), |n| units::count(n.round() as u64))
-                        }
-                        _ => message.as_ref().and_then(cpu).map_or(units::ABSENT.to_owned(), units::duration_fine),
-                    });
-                }
-            }
-            Row::Cells(cells, Paint::Plain)
-        };
-        let rows = names.iter().map(row).collect();
         let figure = |name: &String| {
             let best = if late { units::duration(least(name)) } else { units::count(most(name).round() as u64) };
             (name.clone(), if late && least(name) == i64::MAX { String::new() } else { best })
         };
         let figures = names.iter().map(figure).collect();
-        Table { columns, rows, ranking: None }.ranked_by(headings[0], figures, named)
+        columns.plain(&names).ranked_by(if late { "p50" } else { "a second" }, figures, named)
     }
 }
 

@@ -7,7 +7,7 @@
 use punctual_record::{Cause, ConditionSet, POLICY, Quantity, Remedy, Run, Series, TIMER_SLACK};
 
 use crate::causes::{self, Share};
-use crate::document::{Album, Column, Paint, Row, Table};
+use crate::document::{Album, Column, Columns, Table};
 use crate::evidence::noise::MIN_ROUNDS;
 use crate::evidence::rounds::at_p50;
 use crate::evidence::{Effect, Outcome, scatter};
@@ -235,17 +235,28 @@ pub(super) fn table(run: &Run, all: &[Figures<'_>], (own, named): (&[&Advice], &
     let shown = if widest > BESIDE_THREE { spread(shown, 2) } else { shown };
     let error = !run.is_checkup() && shown.len() == 1 && first.rows.iter().any(relative);
     let cpu = shown.len() == 1 || (shown.len() == 2 && widest <= BESIDE_TWO_WITH_CPU);
-    let mut columns = vec![Column::left("how late", Column::ALWAYS)];
-    for figures in &shown {
+    let mut columns = Columns::new().left("how late", Column::ALWAYS, |key: &Key<'_>| key.0.clone());
+    for &figures in &shown {
         let over = format!("wait {}", units::exact(figures.asked_ns));
-        columns.extend(["p50", "p99"].map(|heading| Column::right(heading, Column::ALWAYS).over(&over)));
-        columns.extend(cpu.then(|| Column::right("CPU", Column::ALWAYS).over(&over)));
-        if error {
-            columns.extend(["elapsed", "error"].map(|heading| Column::right(heading, Column::ALWAYS).over(&over)));
-        }
+        let right = |heading| Column::right(heading, Column::ALWAYS).over(&over);
+        let found = move |key: &Key<'_>| found(figures, key);
+        let relative = move |key: &Key<'_>| found(key).filter(|row| relative(row)).map(|row| row.series);
+        columns = columns
+            .column(right("p50"), move |key| units::known(found(key).and_then(|row| row.p50)))
+            .column(right("p99"), move |key| units::known(found(key).and_then(|row| row.p99)))
+            .when(cpu, |columns| {
+                let share = move |key: &Key<'_>| found(key).and_then(|row| row.cpu_share);
+                columns.column(right("CPU"), move |key| units::or_absent(share(key), units::share))
+            })
+            .when(error, |columns| {
+                let elapsed = move |key: &Key<'_>| relative(key).and_then(figures::elapsed).map(units::beyond_asked);
+                let error = move |key: &Key<'_>| relative(key).and_then(figures::error).map(units::error);
+                columns
+                    .column(right("elapsed"), move |key| elapsed(key).unwrap_or_default())
+                    .column(right("error"), move |key| error(key).unwrap_or_default())
+            });
     }
-    let rows = keys.iter().map(|key| row(&shown, key, (cpu, error)));
-    let table = Table { columns, rows: rows.collect(), ranking: None };
+    let table = columns.plain(&keys);
     // A check-up has the row of its first advice, and the Sleeper's.
     let first_advice = own.iter().find(|advice| advice.standing == Standing::Advised);
     let stays = |(_, subject, conditions): &&Key<'_>| {
@@ -279,7 +290,12 @@ fn spread<'f, 'a>(all: Vec<&'f Figures<'a>>, most: usize) -> Vec<&'f Figures<'a>
 /// The reference, and its other conditions where they are advised.
 fn of_checkup<'f>(first: &'f Figures<'_>, own: &[&Advice]) -> Option<Vec<Key<'f>>> {
     let base = first.reference()?;
-    let mut keys = vec![(base_name(base), base.subject.as_str(), base.conditions.as_str())];
+    // What was found needs no name.
+    let name = match base.conditions.as_str() {
+        AS_FOUND => base.subject.clone(),
+        conditions => format!("{}, {conditions}", base.subject),
+    };
+    let mut keys = vec![(name, base.subject.as_str(), base.conditions.as_str())];
     for other in first.rows.iter().filter(|row| row.subject == base.subject && row.conditions != base.conditions) {
         let advised =
             own.iter().any(|advice| advice.standing == Standing::Advised && advice.is_about(&other.conditions));
@@ -317,29 +333,6 @@ fn awake<'f>(shown: &[&'f Figures<'_>], first: &'f Figures<'_>) -> Vec<Key<'f>> 
         keys.push((format!("spinning ({})", row.subject), &row.subject, &first.base));
     }
     keys
-}
-
-fn row(shown: &[&Figures<'_>], key: &Key<'_>, (cpu, error): (bool, bool)) -> Row {
-    let mut cells = vec![key.0.clone()];
-    for &figures in shown {
-        let found = found(figures, key);
-        cells.push(units::known(found.and_then(|row| row.p50)));
-        cells.push(units::known(found.and_then(|row| row.p99)));
-        if cpu {
-            cells.push(found.and_then(|row| row.cpu_share).map_or(units::ABSENT.to_owned(), units::share));
-        }
-        if error {
-            let relative = found.filter(|row| row.series.quantity == Quantity::Overshoot).map(|row| row.series);
-            cells.push(relative.and_then(figures::elapsed).map_or_else(String::new, units::beyond_asked));
-            cells.push(relative.and_then(figures::error).map_or_else(String::new, units::error));
-        }
-    }
-    Row::Cells(cells, Paint::Plain)
-}
-
-/// The baseline's row: what was found needs no name.
-fn base_name(base: &Figure<'_>) -> String {
-    if base.conditions == AS_FOUND { base.subject.clone() } else { format!("{}, {}", base.subject, base.conditions) }
 }
 
 /// What stands for a remedy that every duration has: the library's sleeper, and spinning.

@@ -4,7 +4,7 @@
 pub(super) mod answer;
 mod interrupted;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_record::{POLICY, Quantity, Remedy, Run, Series, TIMER_SLACK};
 
@@ -82,7 +82,7 @@ fn table_section(asked: i64, series: &[&Series]) -> Section {
         .switches("switches", 35, |series| (series.voluntary_switches_per_op, series.involuntary_switches_per_op))
         .column(Column::drawn("distribution", 80), |series| {
             let bins = scale.and_then(|scale| format::bins(series, scale, DRAWING));
-            bins.map_or_else(|| units::ABSENT.to_owned(), |bins| format::draw(&bins))
+            units::or_absent(bins, |bins| format::draw(&bins))
         });
     let table = columns.table(rows(series, &columns));
     let mut section = Section::new(heading).with(Block::Table(table));
@@ -209,10 +209,8 @@ fn command(run: &Run) -> Option<String> {
     }
     let other = if subject == "clock_nanosleep_abs" { "timerfd" } else { "clock_nanosleep_abs" };
     let typed = |ns: i64| units::exact(ns).replace(' ', "").replace('µ', "u");
-    let mut durations: Vec<i64> =
-        run.series.iter().filter_map(|measured| Some(measured.experiment.any_wait()?.parameters.asked_ns)).collect();
-    durations.sort_unstable();
-    durations.dedup();
+    let asked = |measured: &Series| Some(measured.experiment.any_wait()?.parameters.asked_ns);
+    let durations: BTreeSet<i64> = run.series.iter().filter_map(asked).collect();
     let durations: Vec<String> = durations.into_iter().map(typed).collect();
     let slack = run.host.timer_slack_ns.and_then(|ns| i64::try_from(ns).ok()).filter(|&ns| ns > 1).unwrap_or(50_000);
     let mut command = format!("punctual wait {subject} {other}");

@@ -116,7 +116,7 @@ fn names(figures: &[&Figure<'_>]) -> String {
 }
 
 fn share(share: Option<f64>) -> String {
-    unbroken(&share.map_or_else(|| units::ABSENT.to_owned(), units::share))
+    unbroken(&units::or_absent(share, units::share))
 }
 
 fn rivals(contest: &Contest<'_>) -> String {

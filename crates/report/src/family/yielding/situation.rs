@@ -174,7 +174,7 @@ pub(super) const MOST_NAMES: usize = 12;
 const MUCH: f64 = 2.0;
 
 pub(super) fn cost(figure: &Figure<'_>) -> String {
-    figure.cost_ns().map_or_else(|| units::ABSENT.to_owned(), spoken::fine)
+    units::or_absent(figure.cost_ns(), spoken::fine)
 }
 
 /// What the calls cost alone.
