@@ -112,44 +112,37 @@ pub(super) fn judged(
 ) -> Judgement {
     let mut judgement = Judgement::default();
     for limit in limits {
+        let finding = |series, figure, what| Finding { limit: limit.clone(), series, figure, what };
         let mut met = 0;
         for (place, series) in comparison.series.iter().enumerate() {
             if !limit.is_about(&series.experiment, &series.subject, series.quantity) {
                 continue;
             }
-            for figure in
-                series.figures.iter().filter(|compared| limit.figure.is_none_or(|figure| figure == compared.figure))
-            {
+            let figures = series.figures.iter().filter(|one| limit.figure.is_none_or(|figure| figure == one.figure));
+            for figure in figures {
                 met += 1;
-                let what = judge(limit, figure);
-                let found =
-                    |what| Finding { limit: limit.clone(), series: Some(place), figure: Some(figure.figure), what };
-                match what {
+                let found = judge(limit, figure).map(|what| finding(Some(place), Some(figure.figure), what));
+                match found {
                     None => judgement.kept += 1,
-                    Some(what @ What::Worse(_)) => judgement.failed.push(found(what)),
-                    Some(what) => judgement.unjudged.push(found(what)),
+                    Some(found @ Finding { what: What::Worse(_), .. }) => judgement.failed.push(found),
+                    Some(found) => judgement.unjudged.push(found),
                 }
             }
         }
-        let about = |series: &&super::Unmatched| limit.is_about(&series.experiment, &series.subject, series.quantity);
-        for missing in comparison.unmatched.iter().filter(about) {
-            // A series that only the new runs have cannot be worse.
-            if missing.why == WhyUnmatched::OnlyNew {
-                continue;
-            }
+        // A series that only the new runs have cannot be worse.
+        let counts = |series: &&Unmatched| {
+            series.why != WhyUnmatched::OnlyNew && limit.is_about(&series.experiment, &series.subject, series.quantity)
+        };
+        for missing in comparison.unmatched.iter().filter(counts) {
             met += 1;
-            let what = What::Unmatched(missing.clone());
-            judgement.unjudged.push(Finding { limit: limit.clone(), series: None, figure: None, what });
+            judgement.unjudged.push(finding(None, None, What::Unmatched(missing.clone())));
         }
         if met == 0 {
-            judgement.unjudged.push(nowhere(limit, "nothing that it is about is in both old and new runs".into()));
+            let why = "nothing that it is about is in both old and new runs".to_owned();
+            judgement.unjudged.push(finding(None, None, What::Unknown(why)));
         }
     }
     judgement
-}
-
-fn nowhere(limit: &Limit, why: String) -> Finding {
-    Finding { limit: limit.clone(), series: None, figure: None, what: What::Unknown(why) }
 }
 
 /// The violation of a figure; `None` if it keeps the limit.

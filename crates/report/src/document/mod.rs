@@ -16,8 +16,8 @@ use punctual_record::Hint;
 
 use crate::format::sentence;
 
-pub(crate) use picture::ends;
 pub use picture::{Album, Axis, Form, Line, Picture, Point, Scale};
+pub(crate) use picture::{ends, sorted};
 pub(crate) use table::Columns;
 pub use table::{Align, Column, Ranking, Row, Table};
 

@@ -123,6 +123,13 @@ pub(crate) fn ends(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> 
     })
 }
 
+/// The finite values, the smallest first.
+pub(crate) fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut sorted: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
 impl Axis {
     /// Durations in ns on a logarithmic axis; what is below 1 ns stands at 1 ns.
     pub(crate) fn log_ns(title: &str, values: impl IntoIterator<Item = f64>) -> Option<Self> {

@@ -2,7 +2,7 @@
 //!
 //! In go lines; out comes the end. What lies beyond it keeps its value; the exporters draw it at the end of the axis.
 
-use crate::document::{Axis, Line, Point, ends};
+use crate::document::{Axis, Line, Point, ends, sorted};
 use crate::format::units;
 
 /// The largest share of values that may lie beyond the end.
@@ -74,12 +74,6 @@ fn end(lines: &[Line], baseline: Option<usize>, value: impl Fn(&Point) -> f64) -
 fn middle(values: impl Iterator<Item = f64>) -> f64 {
     let sorted = sorted(values);
     sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
-}
-
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut sorted: Vec<f64> = values.filter(|value| value.is_finite()).collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted
 }
 
 /// The largest value below a gap that is wider than the whole range below it. `None`: there is no such gap.

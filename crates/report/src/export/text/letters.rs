@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::document::{Column, Form, Line, Paint, Picture, Point, Row, Table, ends};
+use crate::document::{Column, Form, Line, Paint, Picture, Point, Row, Table, ends, sorted};
 use crate::export::text::style::{Style, paragraph};
 use crate::format::{unbroken, units};
 
@@ -76,17 +76,11 @@ fn chart(lines: &[Line], step: &str, style: &Style) -> String {
 /// The highest value that a line needs room for: its first one and its 95th percentile. A few outliers above would squeeze
 /// everything else into one row.
 fn top(line: &Line) -> Option<f64> {
-    let values = sorted(line.points.iter());
+    let values = sorted(line.points.iter().map(|point| point.y));
     let p95 = *values.get((values.len() * 95 / 100).min(values.len().checked_sub(1)?))?;
     // A first value far beyond is an outlier too, no ramp.
     let first = line.points.first().map(|point| point.y).filter(|first| *first <= p95 * 4.0);
     Some(first.unwrap_or(p95).max(p95))
-}
-
-fn sorted<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<f64> {
-    let mut values: Vec<f64> = points.map(|point| point.y).filter(|value| value.is_finite()).collect();
-    values.sort_by(f64::total_cmp);
-    values
 }
 
 /// At least [`LEAST_RANGE`] around the middle.
@@ -112,7 +106,8 @@ fn row_of(value: f64, low: f64, high: f64) -> usize {
 /// The middle one of the values that fall into a column. Steps count from 1.
 fn middle(line: &Line, column: usize, columns: usize, steps: usize) -> Option<f64> {
     let (from, to) = (column * steps / columns, (column + 1) * steps / columns);
-    let values = sorted(line.points.iter().filter(|point| (from..to).contains(&(point.x as usize).saturating_sub(1))));
+    let here = line.points.iter().filter(|point| (from..to).contains(&(point.x as usize).saturating_sub(1)));
+    let values = sorted(here.map(|point| point.y));
     values.get(values.len() / 2).copied()
 }
 

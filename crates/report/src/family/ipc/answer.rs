@@ -94,11 +94,14 @@ fn shown<'e>(comparison: &'e Comparison<'_>) -> Option<(&'static str, &'e Effect
     [("p50", &comparison.p50), ("p99", &comparison.p99)].into_iter().find(|(_, effect)| differs(effect))
 }
 
+/// The last comparison of a group that shows a difference.
+fn last_shown<'c, 'a>(group: &[&'c Comparison<'a>]) -> Option<&'c Comparison<'a>> {
+    group.iter().rev().copied().find(|comparison| shown(comparison).is_some())
+}
+
 fn sentences(run: &Run, question: &Question<'_, '_>) -> Vec<String> {
     // The largest size, the most frequent message: the last of its group.
-    let differing = question
-        .iter()
-        .find_map(|group| Some((group, *group.iter().rev().find(|comparison| shown(comparison).is_some())?)));
+    let differing = question.iter().find_map(|group| Some((group, last_shown(group)?)));
     let mut all = vec![match differing {
         Some((group, comparison)) => different(run, question, group, comparison),
         None => alike(run, question),
@@ -121,20 +124,10 @@ fn different(run: &Run, question: &Question<'_, '_>, group: &[&Comparison<'_>], 
     }
     let smaller =
         |comparison: &Comparison<'_>| shown(comparison).is_some_and(|(_, effect)| effect.outcome == Outcome::Better);
-    let lead = smaller(comparison);
-    let count = |wanted: fn(bool, bool) -> bool| {
-        let counts = |group: &&Vec<&Comparison<'_>>| {
-            group
-                .iter()
-                .rev()
-                .find(|comparison| shown(comparison).is_some())
-                .is_some_and(|comparison| wanted(smaller(comparison), lead))
-        };
-        question.iter().filter(counts).count()
-    };
-    let (like, unlike) = (count(|other, lead| other == lead), count(|other, lead| other != lead));
+    let all: Vec<&Comparison<'_>> = question.iter().filter_map(|group| last_shown(group)).collect();
+    let unlike = all.iter().filter(|other| smaller(other) != smaller(comparison)).count();
     if question.len() > 1 {
-        text.push_str(&format!(" Shown in {} of {} comparisons", like + unlike, question.len()));
+        text.push_str(&format!(" Shown in {} of {} comparisons", all.len(), question.len()));
         if unlike > 0 {
             text.push_str(&format!(", in {unlike} of them the other way"));
         }

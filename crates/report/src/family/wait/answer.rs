@@ -66,9 +66,7 @@ fn lateness(run: &Run, figures: &Figures<'_>, own: &[&Advice]) -> Option<String>
         None if run.is_checkup() && reference.is_some() => format!("A sleep of {asked} ends {late} late here"),
         None => format!("A wait of {asked} by {} ends {late} late here", name(figures, row)),
     };
-    if let Some(p99) = row.p99 {
-        text.push_str(&format!(" (p99 {})", spoken::duration(p99)));
-    }
+    text.push_str(&p99(row));
     let slack = own
         .iter()
         .find(|advice| advice.id.starts_with(TIMER_SLACK))
@@ -134,15 +132,22 @@ fn in_words(effect: &Effect) -> String {
     }
 }
 
+/// ` (p99 120 µs)`, where it is known.
+fn p99(row: &Figure<'_>) -> String {
+    row.p99.map_or(String::new(), |p99| format!(" (p99 {})", spoken::duration(p99)))
+}
+
+/// Under refused conditions a call is the same as without them.
+fn is_granted(row: &Figure<'_>) -> bool {
+    row.set.is_none_or(|set| set.refused.is_empty())
+}
+
 /// The least late of all that sleep, under whatever conditions, with its price. It is tested by rounds against the
 /// call that programs use most.
 fn least_late<'f, 'a>(run: &Run, figures: &'f Figures<'a>) -> Option<(String, Option<&'f Figure<'a>>)> {
     let from = figures.reference()?;
-    // Under refused conditions a call is the same as without them.
-    let granted = |row: &&Figure<'_>| row.set.is_none_or(|set| set.refused.is_empty());
     let others = figures.sleeping().filter(|row| row.slept() && row.p50.is_some() && !std::ptr::eq(*row, from));
-    let others = others.filter(granted);
-    let others: Vec<&Figure<'_>> = others.collect();
+    let others: Vec<&Figure<'_>> = others.filter(|row| is_granted(row)).collect();
     let effects = at_p50(run, others.iter().map(|row| [from.series, row.series]));
     let earlier = others.iter().zip(&effects).filter(|(_, effect)| effect.better().is_some());
     let Some((best, effect)) = earlier.min_by_key(|(row, _)| row.p50) else {
@@ -150,7 +155,7 @@ fn least_late<'f, 'a>(run: &Run, figures: &'f Figures<'a>) -> Option<(String, Op
         let none = format!("Of those that sleep, none is shown to end earlier than {}.", name(figures, from));
         return any.then_some((none, None));
     };
-    let p99 = best.p99.map_or(String::new(), |p99| format!(" (p99 {})", spoken::duration(p99)));
+    let p99 = p99(best);
     let gain = spoken::duration(effect.better()?.ns);
     let (best_name, late) = (name(figures, best), spoken::duration(best.p50?));
     let mut text = format!("Least late of those that sleep: {best_name}, {late}{p99}, {gain} earlier.");
@@ -172,13 +177,12 @@ fn least_late<'f, 'a>(run: &Run, figures: &'f Figures<'a>) -> Option<(String, Op
 /// The least late of all, where it is one that does not sleep: it is shown to end earlier than the call that programs use most.
 fn at_any_price<'f, 'a>(run: &Run, figures: &'f Figures<'a>) -> Option<(String, Option<&'f Figure<'a>>)> {
     let from = figures.reference()?;
-    let granted = |row: &&Figure<'_>| row.set.is_none_or(|set| set.refused.is_empty());
-    let best = best(figures.exact().filter(granted))?;
+    let best = best(figures.exact().filter(|row| is_granted(row)))?;
     if best.sleeps() == Some(true) && best.slept() {
         return None;
     }
     at_p50(run, [[from.series, best.series]]).first()?.better()?;
-    let p99 = best.p99.map_or(String::new(), |p99| format!(" (p99 {})", spoken::duration(p99)));
+    let p99 = p99(best);
     let cpu = best.cpu_share.map_or(String::new(), |share| format!(", for {} of a CPU", spoken::share(share)));
     let late = spoken::duration(best.p50?);
     Some((format!("Least late at any price: {}, {late}{p99}{cpu}.", name(figures, best)), Some(best)))
