@@ -6,7 +6,6 @@ use punctual_record::{RoundFigures, Series};
 use crate::document::{Album, Axis, Form, Line, Picture, Point, Table, ends};
 use crate::format::units;
 use crate::pictures::group::{AT_FIRST, Group, MOST_LINES, Member, place_of_baseline, quantity_name, shown};
-use crate::pictures::outlier;
 
 /// Lines shown at first.
 const ROUNDS_AT_FIRST: usize = 6;
@@ -30,7 +29,7 @@ pub(super) fn rounds(group: &Group<'_>) -> Option<Picture> {
             "The median of each round, over the time of the run. A ring: the thread was preempted far more often than in its other rounds.",
         ),
         x: Axis::linear("time since the run began, in s", first.floor(), last.ceil(), 8, &|s| format!("{}", (s * 100.0).round() / 100.0)),
-        y: outlier::vertical(&format!("{}, median", quantity_name(group.quantity)), &mut lines, place_of_baseline(&members))?,
+        y: Axis::vertical(&format!("{}, median", quantity_name(group.quantity)), &mut lines, place_of_baseline(&members))?,
         table: table(&members),
         lines,
         letters: None,
@@ -137,7 +136,7 @@ fn ramp(ramps: &[Loops]) -> Option<Picture> {
         about: "The same work again and again, from a rested CPU on: how long each loop took (the median of the rounds). Lower is faster."
             .into(),
         x: Axis::linear("loop", 1.0, longest as f64, 10, &|n| format!("{n:.0}")),
-        y: outlier::vertical("duration of a loop", &mut lines, None)?,
+        y: Axis::vertical("duration of a loop", &mut lines, None)?,
         table: ramp_table(ramps),
         lines,
         letters: Some("loop number"),

@@ -8,7 +8,6 @@ use punctual_record::{Distribution, Quantile};
 use crate::document::{Axis, Form, Line, Picture, Point, Table, ends};
 use crate::format::units;
 use crate::pictures::group::{AT_FIRST, Group, MOST_LINES, Member, place_of_baseline, quantity_name, shown};
-use crate::pictures::outlier;
 
 /// Percentiles that are drawn, in millionths.
 const DRAWN: [u32; 19] = [
@@ -32,7 +31,7 @@ pub(super) fn percentiles(group: &Group<'_>) -> Option<Picture> {
             "Lower is better; the flatter a line, the steadier. Each step to the right is ten times rarer; the last point is the maximum.",
         ),
         x: percentile_axis(&lines)?,
-        y: outlier::vertical(quantity_name(group.quantity), &mut lines, place_of_baseline(&members))?,
+        y: Axis::vertical(quantity_name(group.quantity), &mut lines, place_of_baseline(&members))?,
         table: percentile_table(&members),
         lines,
         letters: None,
@@ -120,7 +119,7 @@ impl Curve {
         let mut lines = vec![line("old", old), line("new", new)];
         let drawn = lines.iter().all(|line| line.points.len() > 1);
         let x = percentile_axis(&lines).filter(|_| drawn)?;
-        let y = outlier::vertical(quantity, &mut lines, Some(0))?;
+        let y = Axis::vertical(quantity, &mut lines, Some(0))?;
         let both = old.0.iter().zip(&new.0).filter(|(old, _)| old.0 == 0 || MARKED.contains(&old.0));
         let row =
             |(old, new): (&(u32, i64), &(u32, i64))| vec![name(old.0), units::duration(old.1), units::duration(new.1)];
@@ -177,7 +176,7 @@ pub(super) fn histogram(group: &Group<'_>) -> Option<Picture> {
         about: group.about(
             "How the samples spread: a narrow peak far left is best. Both scales are logarithmic, or rare samples would not show.",
         ),
-        x: outlier::horizontal(quantity_name(group.quantity), &mut lines)?,
+        x: Axis::horizontal(quantity_name(group.quantity), &mut lines)?,
         y,
         table: table(&members),
         lines,

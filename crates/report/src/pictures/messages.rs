@@ -8,7 +8,6 @@ use punctual_record::{Experiment, Series};
 use crate::document::{Album, Axis, Form, Line, Picture, Point, Table, ends};
 use crate::format::units;
 use crate::pictures::group::{AT_FIRST, MOST_LINES, album, is_apart, names, quantity_name, shared};
-use crate::pictures::outlier;
 
 /// A message's size in bytes.
 fn size(series: &Series) -> Option<u64> {
@@ -50,7 +49,7 @@ fn picture(label: &str, series: &[&Series]) -> Option<Picture> {
         title: format!("Latency by size, {label}"),
         about: "The median for each size of message; the value tells p99 as well. Lower is better.".into(),
         x: Axis::log("size of a message, in bytes", sizes, 2.0, &bytes)?,
-        y: outlier::vertical(&format!("{label}, median"), &mut lines, None)?,
+        y: Axis::vertical(&format!("{label}, median"), &mut lines, None)?,
         table: table(&by_name),
         lines,
         letters: None,

@@ -9,7 +9,6 @@ mod distribution;
 pub(crate) mod dots;
 mod group;
 pub(crate) mod messages;
-mod outlier;
 mod pareto;
 
 use group::{Group, groups};

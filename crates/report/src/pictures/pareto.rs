@@ -6,7 +6,6 @@ use crate::document::{Axis, Form, Line, Picture, Point, Table};
 use crate::format::{distinct, units};
 
 use super::group::{Group, Member, quantity_name};
-use super::outlier;
 
 /// The smallest share of a CPU on the axis: 0.01 %.
 const LEAST_SHARE: f64 = 1e-4;
@@ -38,7 +37,7 @@ pub(super) fn picture(group: &Group<'_>) -> Option<Picture> {
              advised, and those that nothing beats in both at the median (the Pareto front).",
         ),
         x: Axis::log("share of one CPU", all().map(|(share, _)| share), 10.0, &|share| units::share(share))?,
-        y: outlier::vertical(quantity_name(group.quantity), &mut lines, None)?,
+        y: Axis::vertical(quantity_name(group.quantity), &mut lines, None)?,
         table: table(&members, &front),
         lines,
         letters: None,
