@@ -102,7 +102,9 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) ->
     let adds: Vec<Calibrated<'_>> =
         series.iter().copied().filter(|s| s.parameters.figure == Figure::SleepAdds).collect();
     let Some(first) = adds.first() else { return Answer::default() };
-    let mut sentences: Vec<String> = tn(first).into_iter().chain(least(run, &adds)).collect();
+    let summary = &first.summary;
+    let tn = |ns: i64| format!("A {} adds {} (TN).", name(first), with_interval(ns, summary.ci95.p50));
+    let mut sentences: Vec<String> = summary.p50.map(tn).into_iter().chain(least(run, &adds)).collect();
     sentences.extend(works(&series, first));
     sentences.extend(clock(&series, first));
     Answer { table: table(&series, first), ..Answer::in_words(sentences) }
@@ -116,12 +118,6 @@ pub(super) fn name(series: &Series) -> String {
 fn with_interval(ns: i64, interval: Option<Interval>) -> String {
     let interval = interval.map_or(String::new(), |interval| format!(" {}", units::interval_like(interval, ns)));
     unbroken(&format!("{}{interval}", units::duration(ns)))
-}
-
-/// What the first one adds.
-fn tn(first: &Calibrated<'_>) -> Option<String> {
-    let summary = &first.summary;
-    Some(format!("A {} adds {} (TN).", name(first), with_interval(summary.p50?, summary.ci95.p50)))
 }
 
 /// The least TN, if others are shown to be larger; which ones show no difference from it.

@@ -130,7 +130,9 @@ fn spread(series: &Ramp<'_>) -> Option<f64> {
 fn words(series: &Ramp<'_>) -> Vec<String> {
     let name = series.subject.clone();
     let mut said = Vec::new();
-    if let Some(why) = series.metrics.why.as_ref().filter(|_| ended_low(series)) {
+    // The kernel asked for less than the highest frequency allowed after the last loop.
+    let low = series.metrics.ended_khz.zip(series.metrics.max_khz).is_some_and(|(ended, max)| ended < max);
+    if let Some(why) = series.metrics.why.as_ref().filter(|_| low) {
         said.push(format!("{name} ended below the highest frequency: {why}."));
     }
     if let Some(raised) = series
@@ -153,11 +155,6 @@ fn words(series: &Ramp<'_>) -> Vec<String> {
         ));
     }
     said
-}
-
-/// Whether the kernel asked for less than the highest frequency allowed after the last loop.
-fn ended_low(series: &Ramp<'_>) -> bool {
-    series.metrics.ended_khz.zip(series.metrics.max_khz).is_some_and(|(ended, max)| ended < max)
 }
 
 /// What of the spread is the work's own, and what interrupted it: one sentence for all governors.

@@ -137,17 +137,12 @@ pub(crate) fn interval_like(interval: Interval, figure: i64) -> String {
 
 /// A share from 0 to 1 in per cent: `0.3 %`, `4.1 %`, `52 %`, `100 %`. What is not zero never shows as `0 %`.
 pub(crate) fn share(share: f64) -> String {
-    let percent = share * 100.0;
-    if is_huge(percent) {
-        format!("{percent:.2e} %")
-    } else if percent == 0.0 {
-        "0 %".to_owned()
-    } else if percent < 0.05 {
-        "<0.1 %".to_owned()
-    } else if percent < 9.95 {
-        format!("{percent:.1} %")
-    } else {
-        format!("{percent:.0} %")
+    match share * 100.0 {
+        percent if is_huge(percent) => format!("{percent:.2e} %"),
+        0.0 => "0 %".to_owned(),
+        percent if percent < 0.05 => "<0.1 %".to_owned(),
+        percent if percent < 9.95 => format!("{percent:.1} %"),
+        percent => format!("{percent:.0} %"),
     }
 }
 
@@ -220,14 +215,11 @@ pub(crate) fn rate(rate: f64) -> String {
 
 /// Times per operation: `1.00`, `0.02`, `12.3`; what is not zero never shows as `0.00`.
 pub(crate) fn per_op(times: f64) -> String {
-    if is_huge(times) {
-        format!("{times:.2e}")
-    } else if times > 0.0 && times < 0.005 {
-        "<.01".to_owned()
-    } else if times < 9.995 {
-        format!("{times:.2}")
-    } else {
-        format!("{times:.1}")
+    match times {
+        _ if is_huge(times) => format!("{times:.2e}"),
+        _ if times > 0.0 && times < 0.005 => "<.01".to_owned(),
+        _ if times < 9.995 => format!("{times:.2}"),
+        _ => format!("{times:.1}"),
     }
 }
 

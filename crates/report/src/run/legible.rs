@@ -58,10 +58,6 @@ fn clean(text: &mut String) {
     *text = sanitize(text);
 }
 
-fn clean_known(text: &mut Option<String>) {
-    text.iter_mut().for_each(clean);
-}
-
 fn clean_hint(hint: &mut Hint) {
     *hint = std::mem::take(hint).with_texts(sanitize);
 }
@@ -72,7 +68,7 @@ fn clean_tool(tool: &mut Tool) {
 }
 
 fn clean_host(host: &mut Host) {
-    for fact in [
+    let facts = [
         &mut host.kernel,
         &mut host.kernel_version,
         &mut host.architecture,
@@ -86,16 +82,15 @@ fn clean_host(host: &mut Host) {
         &mut host.isolated_cpus,
         &mut host.nohz_full_cpus,
         &mut host.name,
-    ] {
-        clean_known(fact);
-    }
+    ];
+    facts.into_iter().flatten().for_each(clean);
     if let Some(idle) = &mut host.cpuidle {
-        [&mut idle.driver, &mut idle.governor, &mut idle.deepest_state].into_iter().for_each(clean_known);
+        [&mut idle.driver, &mut idle.governor, &mut idle.deepest_state].into_iter().flatten().for_each(clean);
     }
     if let Some(cpufreq) = &mut host.cpufreq {
-        clean_known(&mut cpufreq.driver);
+        cpufreq.driver.iter_mut().for_each(clean);
         cpufreq.governors.iter_mut().for_each(clean);
-        clean_known(&mut cpufreq.epp);
+        cpufreq.epp.iter_mut().for_each(clean);
     }
 }
 
@@ -122,30 +117,30 @@ fn clean_series(series: &mut Series, names: &Names) {
     clean(&mut series.subject);
     clean(&mut series.unit);
     let about = &mut series.about;
-    [&mut about.kind, &mut about.call, &mut about.relative].into_iter().for_each(clean_known);
+    [&mut about.kind, &mut about.call, &mut about.relative].into_iter().flatten().for_each(clean);
     about.code = about.code.as_deref().map(naming::code);
     clean_experiment(&mut series.experiment);
 }
 
 fn clean_experiment(experiment: &mut Experiment) {
     match experiment {
-        Experiment::Pace(pace) => clean_known(&mut pace.parameters.to),
-        Experiment::Cyclic(cyclic) => clean_known(&mut cyclic.parameters.load),
+        Experiment::Pace(pace) => pace.parameters.to.iter_mut().for_each(clean),
+        Experiment::Cyclic(cyclic) => cyclic.parameters.load.iter_mut().for_each(clean),
         Experiment::Sweep(sweep) => {
-            clean_known(&mut sweep.parameters.to);
-            clean_known(&mut sweep.metrics.why_not_higher);
+            sweep.parameters.to.iter_mut().for_each(clean);
+            sweep.metrics.why_not_higher.iter_mut().for_each(clean);
         }
         Experiment::Ramp(ramp) => {
             let metrics = &mut ramp.metrics;
-            [&mut metrics.driver, &mut metrics.raised, &mut metrics.why].into_iter().for_each(clean_known);
+            [&mut metrics.driver, &mut metrics.raised, &mut metrics.why].into_iter().flatten().for_each(clean);
         }
         Experiment::Boost(boost) => {
-            clean_known(&mut boost.metrics.governor);
-            clean_known(&mut boost.metrics.lever);
+            boost.metrics.governor.iter_mut().for_each(clean);
+            boost.metrics.lever.iter_mut().for_each(clean);
         }
         Experiment::Yield(yielding) => {
-            clean_known(&mut yielding.parameters.competitor_policy);
-            clean_known(&mut yielding.metrics.observed);
+            yielding.parameters.competitor_policy.iter_mut().for_each(clean);
+            yielding.metrics.observed.iter_mut().for_each(clean);
         }
         Experiment::Calls(calls) => {
             clean(&mut calls.parameters.program);

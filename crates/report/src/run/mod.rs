@@ -81,7 +81,7 @@ fn document(run: &Run, illustrated: bool) -> Document {
     closing.extend(notices(run));
     chapters.push(Chapter { title: "Disturbance and notices".to_owned(), sections: closing });
     let head = first_screen(run, &verdict, answers, first_picture);
-    Document { title: title(run), command: command(run), made: made(run), head, lead, chapters }
+    Document { title: title(run), command: run.command.join(" "), made: made(run), head, lead, chapters }
 }
 
 /// When, for how long, with what.
@@ -124,11 +124,6 @@ fn title(run: &Run) -> String {
 
 /// Characters of a date in the form of ISO 8601.
 const DATE: usize = 10;
-
-/// The command line.
-fn command(run: &Run) -> String {
-    run.command.join(" ")
-}
 
 /// The notices of a run, the most severe first; `None` where there are none. What a check-up could not try stands under *what to do* and not here.
 fn notices(run: &Run) -> Option<Section> {

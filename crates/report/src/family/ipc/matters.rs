@@ -115,15 +115,28 @@ pub(super) fn comparisons<'a>(run: &Run, series: &[Message<'a>]) -> Vec<Comparis
 
 /// The pairs of series that differ in this dimension alone.
 fn paired<'a>(run: &Run, dimension: Dimension, series: &[Message<'a>]) -> Vec<(Dimension, Side<'a>, Side<'a>)> {
-    let placed: Vec<(Message<'a>, (u64, String))> =
-        series.iter().filter_map(|message| Some((*message, position(run, dimension, message)?))).collect();
-    let refs: Vec<&(Message<'a>, (u64, String))> = placed.iter().collect();
+    let side = |message: &Message<'a>| {
+        let (order, name) = position(run, dimension, message)?;
+        Some(Side { message: *message, name, order })
+    };
+    let placed: Vec<Side<'a>> = series.iter().filter_map(side).collect();
+    // What must be equal: everything but the dimension itself, and whether latency counts from when a message was due.
+    let rest = |side: &&Side<'a>| {
+        let (series, asked) = (side.message.series, side.message.parameters);
+        let unless = |own: Dimension| dimension != own;
+        let size = unless(Dimension::Size).then_some(asked.size);
+        let traffic = unless(Dimension::Rate).then_some((asked.mode, asked.interval_ns));
+        let counts_from = (asked.mode == Mode::Rate, asked.mode == Mode::PingPong);
+        let cpus = unless(Dimension::Placement).then_some((asked.place, asked.sender_cpu, asked.receiver_cpu));
+        let conditions = match dimension {
+            Dimension::Priority => other_conditions(run, &series.conditions),
+            _ => series.conditions.clone(),
+        };
+        (&series.subject, asked.receive, asked.depth, size, traffic, counts_from, cpus, conditions)
+    };
     let mut pairs = Vec::new();
-    for (_, group) in grouped(&refs, |(message, _)| Rest::new(run, dimension, message)) {
-        let mut sides: Vec<Side<'a>> = group
-            .into_iter()
-            .map(|(message, (order, name))| Side { message: *message, name: name.clone(), order: *order })
-            .collect();
+    for (_, group) in grouped(&placed.iter().collect::<Vec<_>>(), rest) {
+        let mut sides: Vec<Side<'a>> = group.into_iter().cloned().collect();
         // Of several pairs of CPUs of one kind, the first is compared, and named.
         sides.sort_by_key(|side| side.order);
         sides.dedup_by(|next, first| {
@@ -177,47 +190,6 @@ fn same_core(run: &Run, message: &Message<'_>) -> bool {
     run.notices.iter().any(
         |notice| matches!(notice, Notice::SameCore { pairs } if pairs.contains(&[a, b]) || pairs.contains(&[b, a])),
     )
-}
-
-/// What must be equal: everything but the dimension itself.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Rest<'a> {
-    subject: &'a str,
-    receive: Receive,
-    depth: Option<u64>,
-    size: Option<u64>,
-    mode: Option<(Mode, Option<i64>)>,
-    /// Whether latency counts from when a message was due, or from the call that sends it.
-    from_due: bool,
-    round_trip: bool,
-    cpus: Option<(Placement, Option<u32>, Option<u32>)>,
-    conditions: String,
-}
-
-impl<'a> Rest<'a> {
-    fn new(run: &Run, dimension: Dimension, message: &Message<'a>) -> Self {
-        let parameters = message.parameters;
-        let unless = |own: Dimension| dimension != own;
-        Self {
-            subject: &message.series.subject,
-            receive: parameters.receive,
-            depth: parameters.depth,
-            size: unless(Dimension::Size).then_some(parameters.size),
-            mode: unless(Dimension::Rate).then_some((parameters.mode, parameters.interval_ns)),
-            from_due: parameters.mode == Mode::Rate,
-            round_trip: parameters.mode == Mode::PingPong,
-            cpus: unless(Dimension::Placement).then_some((
-                parameters.place,
-                parameters.sender_cpu,
-                parameters.receiver_cpu,
-            )),
-            conditions: if unless(Dimension::Priority) {
-                message.conditions.clone()
-            } else {
-                other_conditions(run, &message.conditions)
-            },
-        }
-    }
 }
 
 /// What was asked of a set, without the policy.

@@ -189,15 +189,6 @@ fn both(series: &Series) -> String {
 /// The command that puts the one method of a run beside another one and under less timer slack. Nothing where the run has
 /// several methods or sets of conditions already.
 fn suggestion(run: &Run) -> Option<Section> {
-    let item = Item {
-        text: "To see what another method, or less timer slack, would change:".to_owned(),
-        code: Some(command(run)?),
-        ..Item::default()
-    };
-    Some(Section::default().with(Block::Items(vec![item])))
-}
-
-fn command(run: &Run) -> Option<String> {
     let first = run.series.first()?;
     let subject = &first.subject;
     if run.series.iter().any(|measured| measured.subject != *subject || measured.conditions != first.conditions) {
@@ -217,7 +208,12 @@ fn command(run: &Run) -> Option<String> {
     if !durations.is_empty() {
         command.push_str(&format!(" --for {}", durations.join(",")));
     }
-    Some(format!("{command} --timer-slack {},1ns", typed(slack)))
+    let item = Item {
+        text: "To see what another method, or less timer slack, would change:".to_owned(),
+        code: Some(format!("{command} --timer-slack {},1ns", typed(slack))),
+        ..Item::default()
+    };
+    Some(Section::default().with(Block::Items(vec![item])))
 }
 
 /// Runs of earlier versions measured the library's sleeper beside the call that it replaces, as an experiment of its own.
