@@ -16,6 +16,7 @@ use punctual_record::Run;
 
 use crate::compare::limit::{self, Amount, Judgement, Limit, What};
 use crate::compare::outcome::FigureComparison;
+use crate::compare::side::Measured;
 use crate::compare::{Compared, Comparison, Figure, Options, Side, SideError, compare};
 use crate::evidence::distributions::student_quantile;
 use crate::evidence::{LEVEL, Reading, SCALE, Shift};
@@ -90,27 +91,23 @@ impl Gate {
     #[must_use]
     pub fn forecast(&self) -> Option<Duration> {
         let times = times(self.at_most);
-        let enough = |(look, time): (usize, &Duration)| {
-            let level = level(&times, look, self.at_most);
-            let known = self.old.series.iter().flat_map(|(identity, measured)| {
-                let own = |limit: &&Limit| limit.is_about(&identity.experiment, &identity.subject, identity.quantity);
-                self.limits.iter().filter(own).map(move |limit| (limit, measured))
-            });
-            let mut known = known.peekable();
-            let decides = known.peek().is_some()
-                && known.all(|(limit, measured)| {
-                    let figures =
-                        Figure::ALL.into_iter().filter(|figure| limit.figure.is_none_or(|wanted| wanted == *figure));
-                    let mut readings =
-                        figures.map(|figure| measured.entries.first().map(|entry| entry.readings[figure as usize]));
-                    let before = self.old.runs.first().map_or(0, |run| run.source.elapsed_ns) as f64;
-                    readings.all(|reading| {
-                        reading.is_some_and(|read| decides(limit, read, before / time.as_nanos() as f64, level))
-                    })
-                });
-            decides.then_some(*time)
+        let before_ns = self.old.runs.first().map_or(0, |run| run.source.elapsed_ns) as f64;
+        let known = self.old.series.iter().flat_map(|(identity, measured)| {
+            let own = |limit: &&Limit| limit.is_about(&identity.experiment, &identity.subject, identity.quantity);
+            self.limits.iter().filter(own).map(move |limit| (limit, measured))
+        });
+        let known: Vec<(&Limit, &Measured)> = known.collect();
+        let is_enough = |(look, time): &(usize, &Duration)| {
+            let (shorter, level) = (before_ns / time.as_nanos() as f64, level(&times, *look, self.at_most));
+            let is_decided = |(limit, measured): &(&Limit, &Measured)| {
+                let mut figures =
+                    Figure::ALL.into_iter().filter(|own| limit.figure.is_none_or(|figure| figure == *own));
+                let reading = |figure: Figure| Some(measured.entries.first()?.readings[figure as usize]);
+                figures.all(|figure| reading(figure).is_some_and(|read| decides(limit, read, shorter, level)))
+            };
+            !known.is_empty() && known.iter().all(is_decided)
         };
-        times.iter().enumerate().find_map(enough)
+        times.iter().enumerate().find(is_enough).map(|(_, time)| *time)
     }
 }
 

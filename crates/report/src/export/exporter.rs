@@ -29,10 +29,16 @@ pub trait Exporter<T: ?Sized> {
     fn write(&self, subject: &T, out: &mut dyn Write) -> Result<(), Error>;
 }
 
-/// What has a document.
+/// What has a document, and JSON that holds everything.
 pub trait Reported {
     /// Its report, with all pictures or only those that can be drawn in letters.
     fn document(&self, illustrated: bool) -> Document;
+
+    /// All of it as JSON.
+    ///
+    /// # Errors
+    /// Errors of the writer, and a number that JSON cannot hold.
+    fn write_json(&self, out: &mut dyn Write) -> Result<(), Error>;
 
     /// The run, for a page that holds it as data.
     fn run(&self) -> Option<&Run> {
@@ -45,6 +51,10 @@ impl Reported for Run {
         if illustrated { Document::illustrated(self) } else { Document::from_run(self) }
     }
 
+    fn write_json(&self, out: &mut dyn Write) -> Result<(), Error> {
+        Ok(self.to_json_with(&Verdict::from_run(self), out)?)
+    }
+
     fn run(&self) -> Option<&Run> {
         Some(self)
     }
@@ -53,6 +63,11 @@ impl Reported for Run {
 impl Reported for Compared {
     fn document(&self, _: bool) -> Document {
         Document::of_comparison(self)
+    }
+
+    fn write_json(&self, out: &mut dyn Write) -> Result<(), Error> {
+        let file = ComparisonFile { comparison: &self.comparison, gate: self.gate() };
+        Ok(punctual_record::to_json(&file, out)?)
     }
 }
 
@@ -97,7 +112,7 @@ struct ComparisonFile<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Json;
 
-impl Exporter<Run> for Json {
+impl<T: Reported> Exporter<T> for Json {
     fn name(&self) -> &'static str {
         "json"
     }
@@ -106,22 +121,7 @@ impl Exporter<Run> for Json {
         "JSON, the whole run"
     }
 
-    fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
-        Ok(run.to_json_with(&Verdict::from_run(run), out)?)
-    }
-}
-
-impl Exporter<Compared> for Json {
-    fn name(&self) -> &'static str {
-        "json"
-    }
-
-    fn about(&self) -> &'static str {
-        "JSON, the whole run"
-    }
-
-    fn write(&self, compared: &Compared, out: &mut dyn Write) -> Result<(), Error> {
-        let file = ComparisonFile { comparison: &compared.comparison, gate: compared.gate() };
-        Ok(punctual_record::to_json(&file, out)?)
+    fn write(&self, subject: &T, out: &mut dyn Write) -> Result<(), Error> {
+        subject.write_json(out)
     }
 }

@@ -7,7 +7,7 @@ use crate::document::{Block, Columns, Note, Section, Table};
 use crate::evidence::rounds::at_p50;
 use crate::evidence::{Mean, Outcome};
 use crate::family::figures::Figures;
-use crate::family::shared::{ALWAYS, Family, Measured, measured};
+use crate::family::shared::{ALWAYS, Family, Measured, measured, not_told_apart};
 use crate::family::wait::conditions;
 use crate::format::naming::under;
 use crate::format::{listed, sanitize, spoken, unbroken, units};
@@ -132,15 +132,8 @@ fn least(run: &Run, adds: &[Calibrated<'_>]) -> Option<String> {
     if which(Outcome::Better).is_empty() {
         return None;
     }
-    let mut text = format!("Least: {}, {}", name(least), with_interval(least.summary.p50?, None));
-    for (said, names) in
-        [("no difference shown from", which(Outcome::NoDifference)), ("not tested against", which(Outcome::NotTested))]
-    {
-        if !names.is_empty() {
-            text.push_str(&format!("; {said} {}", listed(&names, 4)));
-        }
-    }
-    Some(format!("{text}."))
+    let others = not_told_apart(&which(Outcome::NoDifference), &which(Outcome::NotTested));
+    Some(format!("Least: {}, {}{others}.", name(least), with_interval(least.summary.p50?, None)))
 }
 
 /// Whether waits shortened by TN take as long as asked, and those shortened by a TN measured again.

@@ -7,7 +7,7 @@ use punctual_record::{Experiment, Quantity, Run, Series};
 use crate::document::{Block, Columns, Note, Section, Table};
 use crate::evidence::{Figure, Outcome, rounds};
 use crate::family::figures::Figures;
-use crate::family::shared::{ALWAYS, Family, Measured, measured};
+use crate::family::shared::{ALWAYS, Family, Measured, measured, not_told_apart};
 use crate::family::wait::conditions;
 use crate::format::naming::AS_FOUND;
 use crate::format::{grouped, listed, sanitize, spoken, unbroken, units};
@@ -357,11 +357,7 @@ fn least_late(run: &Run, held: &[Paced<'_>]) -> Option<(String, Vec<String>)> {
         true => format!("Held the rate within 1 %: {}", say(best)),
         false => format!("Least late of those that held the rate within 1 %: {}", say(best)),
     };
-    for (said, names) in [("no difference shown from", &ties), ("not tested against", &untested)] {
-        if !names.is_empty() {
-            text.push_str(&format!("; {said} {}", listed(names, 4)));
-        }
-    }
+    text.push_str(&not_told_apart(&ties, &untested));
     let others: Vec<String> = held.iter().filter(|s| !like(s)).map(|s| name(s)).collect();
     if !others.is_empty() {
         text.push_str(&format!("; not comparable, by another clock: {}", listed(&others, 4)));

@@ -7,7 +7,7 @@ use punctual_record::{Experiment, Run, Series, Summary, Typed};
 use crate::document::{Block, Column, Columns, Note, Section};
 use crate::evidence::noise::MIN_ROUNDS;
 use crate::format::naming::parameter;
-use crate::format::units;
+use crate::format::{listed, units};
 use crate::verdict::{Advice, Answer, Candidate};
 
 /// One family of experiments.
@@ -39,6 +39,13 @@ impl Family {
 /// Whether a series has too few rounds for a test: then its figures are blanks of a sentence, and cells of a table.
 pub(super) fn has_few_rounds(series: &Series) -> bool {
     series.rounds.len() < MIN_ROUNDS
+}
+
+/// `; no difference shown from a and b; not tested against c`: what the best is not told apart from.
+pub(super) fn not_told_apart(alike: &[String], untested: &[String]) -> String {
+    let said = [("no difference shown from", alike), ("not tested against", untested)];
+    let said = said.into_iter().filter(|(_, names)| !names.is_empty());
+    said.map(|(said, names)| format!("; {said} {}", listed(names, 4))).collect()
 }
 
 /// For a column that stays.
