@@ -425,7 +425,7 @@ const STEPS: usize = 100;
 
 /// The centre of one or several differences of each pair, and the influence of each pair on it. The influences take the
 /// place of deviations from a mean: their variance, divided by the number of pairs, is that of the centre.
-pub(crate) fn center(pairs: &[Vec<f64>], least: f64) -> (f64, Vec<f64>) {
+fn center(pairs: &[Vec<f64>], least: f64) -> (f64, Vec<f64>) {
     let all: Vec<f64> = pairs.iter().flatten().copied().collect();
     let mut center = median(&all).unwrap_or(0.0);
     let reach = (BY_SIZE * scatter(&all)).max(least);

@@ -122,7 +122,7 @@ fn states(metrics: &Metrics) -> Option<String> {
 }
 
 /// Deadlines with the boost and without, and its price.
-pub(super) fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let all = measured(series, Experiment::boost);
     let series_of = |name: &str| all.iter().find(|series| series.subject == name);
     let Some(found) = series_of(AS_FOUND) else { return Answer::default() };
@@ -168,7 +168,7 @@ fn power(before: &Boost<'_>, after: &Boost<'_>) -> Option<String> {
 }
 
 /// The boost, and full speed all the time, instead of the machine as found.
-pub(super) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
+fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
     let all = measured(series, Experiment::boost);
     let series_of = |name: &str| all.iter().find(|series| series.subject == name).copied();
     let Some(found) = series_of(AS_FOUND) else { return Vec::new() };
@@ -213,15 +213,15 @@ type Boost<'a> = Measured<'a, Parameters, Metrics>;
 
 /// The subjects, by their names in the record.
 const BOOST: &str = "boost";
-pub(super) const PERFORMANCE: &str = "performance";
+const PERFORMANCE: &str = "performance";
 
 /// `99 of 100`.
-pub(super) fn met(series: &Boost<'_>) -> String {
+fn met(series: &Boost<'_>) -> String {
     format!("{} of {}", units::count(series.metrics.met.unwrap_or(0)), units::count(series.summary.count))
 }
 
 /// Whether the second series meets more deadlines than the first (`Better`), fewer, or neither is shown.
-pub(super) fn compared(before: &Boost<'_>, after: &Boost<'_>) -> Outcome {
+fn compared(before: &Boost<'_>, after: &Boost<'_>) -> Outcome {
     let (before, after) = (shares(before), shares(after));
     let differences: Vec<f64> = before.iter().zip(&after).map(|(before, after)| after.0 - before.0).collect();
     let Some(wandering) = noise::wandering(&differences).filter(|_| differences.len() >= MIN_ROUNDS) else {

@@ -97,7 +97,7 @@ fn proved(asked: i64, proofs: &[Calibrated<'_>], adds: &[Calibrated<'_>]) -> Sec
 }
 
 /// The answer for the first method and conditions, and the least TN of all.
-pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let series = measured(series, Experiment::calibrate);
     let adds: Vec<Calibrated<'_>> =
         series.iter().copied().filter(|s| s.parameters.figure == Figure::SleepAdds).collect();
@@ -111,7 +111,7 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) ->
 }
 
 /// `nanosleep under SCHED_FIFO 40`.
-pub(super) fn name(series: &Series) -> String {
+fn name(series: &Series) -> String {
     format!("{} {}", series.subject, under(&series.conditions))
 }
 
@@ -161,7 +161,7 @@ fn works(all: &[Calibrated<'_>], first: &Series) -> Vec<String> {
 }
 
 /// TS+TE, beside the cost of a reading.
-pub(super) fn clock(all: &[Calibrated<'_>], series: &Calibrated<'_>) -> Option<String> {
+fn clock(all: &[Calibrated<'_>], series: &Calibrated<'_>) -> Option<String> {
     let costs = clock_costs(all, series.series)?;
     let found = with_interval(costs.summary.p50?, costs.summary.ci95.p50);
     let read = series.metrics.clock_read_ns.map(|ns| format!("; a reading takes {}", spoken::fine(ns)));
@@ -207,7 +207,7 @@ fn proof_columns<'r>(columns: Columns<'r, (Calibrated<'r>, &'r str)>) -> Columns
 // The remedies for what a sleep adds: compensation, the library's sleeper, other conditions, other calls.
 
 /// Those of all methods and conditions.
-pub(in crate::family) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
+fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
     let series = measured(series, Experiment::calibrate);
     let plain: Vec<Calibrated<'a>> = series.iter().copied().filter(|s| s.parameters.figure == Figure::Plain).collect();
     let Some((first, others)) = plain.split_first() else { return Vec::new() };
@@ -262,17 +262,17 @@ fn sleeper<'a>(all: &[Calibrated<'a>], plain: &Calibrated<'a>) -> Option<Candida
 
 // What a proof shows: the error of shortened waits, and whether the compensation works.
 
-pub(in crate::family) type Calibrated<'a> = Measured<'a, Parameters, Metrics>;
+type Calibrated<'a> = Measured<'a, Parameters, Metrics>;
 
 /// The series of the same method and conditions with another figure.
-pub(in crate::family) fn beside<'a>(all: &[Calibrated<'a>], series: &Series, figure: Figure) -> Option<Calibrated<'a>> {
+fn beside<'a>(all: &[Calibrated<'a>], series: &Series, figure: Figure) -> Option<Calibrated<'a>> {
     let same = |s: &Calibrated<'_>| s.subject == series.subject && s.conditions == series.conditions;
     all.iter().copied().find(|s| same(s) && s.parameters.figure == figure)
 }
 
 /// The error of the waits of one series.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::family) struct Proof {
+struct Proof {
     /// Mean error over the rounds.
     mean: Mean,
     /// Mean of the rounds' median errors.
@@ -285,7 +285,7 @@ pub(in crate::family) struct Proof {
 
 /// Whether waits shortened by TN take as long as asked.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::family) enum Judgement {
+enum Judgement {
     /// Fewer are shown to be early than [`MOST_EARLY`], and the mean error is shown to be small.
     Works,
     /// Too many are early: TN is too large for sleeps of that length, by this many ns.
@@ -305,7 +305,7 @@ const LEFT: f64 = 0.1;
 
 impl Proof {
     /// `None`: fewer rounds than a test takes.
-    pub(in crate::family) fn from_series(series: &Series) -> Option<Self> {
+    fn from_series(series: &Series) -> Option<Self> {
         let mean = mean_error(series)?;
         let median = Mean::of_rounds(series, |round| round.summary.p50.map(|ns| ns as f64))?;
         let shortened_by = series.experiment.calibrate()?.metrics.shortened_by_ns?;
@@ -318,7 +318,7 @@ impl Proof {
         self.mean.low.abs().max(self.mean.high.abs()) < self.shortened_by * LEFT
     }
 
-    pub(in crate::family) fn judgement(&self) -> Judgement {
+    fn judgement(&self) -> Judgement {
         let Mean { value, low, high } = self.median;
         let early = self.early.value;
         if self.early.high < MOST_EARLY && early >= FEWEST_EARLY && self.is_small() {

@@ -55,7 +55,7 @@ const FEWEST_TIMED: u64 = 20;
 /// The least part of the run that is worth a sentence: 1 %.
 const LEAST: f64 = 0.01;
 
-pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let mut sites = sites(series);
     let Some(first) = sites.first() else { return Answer::default() };
     let sentences: Vec<String> =
@@ -130,8 +130,8 @@ fn wasted(run: &Run, sites: &[Site<'_>]) -> Option<String> {
 type Counted<'a> = Measured<'a, Parameters, Metrics>;
 
 /// A call site: its series by quantity. The first has the metrics.
-pub(super) struct Site<'a> {
-    pub(super) first: Counted<'a>,
+struct Site<'a> {
+    first: Counted<'a>,
     all: Vec<Counted<'a>>,
 }
 
@@ -140,11 +140,11 @@ impl<'a> Site<'a> {
         self.all.iter().copied().find(|series| series.quantity == quantity)
     }
 
-    pub(super) fn late(&self) -> Option<Counted<'a>> {
+    fn late(&self) -> Option<Counted<'a>> {
         self.measured(Quantity::Lateness)
     }
 
-    pub(super) fn metrics(&self) -> &'a Metrics {
+    fn metrics(&self) -> &'a Metrics {
         self.first.metrics
     }
 
@@ -165,7 +165,7 @@ fn sites<'a>(series: &[&'a Series]) -> Vec<Site<'a>> {
 }
 
 /// The columns of `why`, with the call site.
-pub(super) fn table(sites: &[Site<'_>], full: bool, most: usize) -> Table {
+fn table(sites: &[Site<'_>], full: bool, most: usize) -> Table {
     let one_program = sites.iter().all(|site| site.first.parameters.program == sites[0].first.parameters.program);
     let late = sites.iter().any(|site| site.late().is_some());
     let yields = sites.iter().any(|site| site.metrics().let_run_share.is_some());

@@ -151,7 +151,7 @@ fn received_section(rate: f64, series: &[Paced<'_>]) -> Option<Section> {
 }
 
 /// The answer for the first rate that was sent at.
-pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let late: Vec<Paced<'_>> = measured(series, Experiment::pace)
         .into_iter()
         .filter(|s| s.subject != "receive" && s.quantity == Quantity::Lateness)
@@ -210,7 +210,7 @@ const CHANGES: [Change; 6] = [
 ];
 
 /// Those of all rates.
-pub(in crate::family) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
+fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
     let late: Vec<Paced<'a>> = measured(series, Experiment::pace)
         .into_iter()
         .filter(|s| s.subject != "receive" && s.quantity == Quantity::Lateness)
@@ -258,7 +258,7 @@ fn candidate<'a>(rows: &[Paced<'a>], change: &Change) -> Option<Candidate<'a>> {
     })
 }
 
-pub(in crate::family) type Paced<'a> = Measured<'a, Parameters, Metrics>;
+type Paced<'a> = Measured<'a, Parameters, Metrics>;
 
 /// What a run was to do: rate, and where to.
 type Task = (u64, String);

@@ -76,7 +76,7 @@ fn shares_section(settings: &[Setting<'_>], heading: &str) -> Section {
 const MOST: usize = 3;
 
 /// A sentence or two for each situation.
-pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let settings = under_the_first(&measured(series, Experiment::polls));
     let (sentences, named): (Vec<String>, Vec<String>) =
         [Load::Idle, Load::Busy].into_iter().filter_map(|load| sentence(run, &settings, load)).unzip();
@@ -305,7 +305,7 @@ fn described(setting: &Setting<'_>) -> String {
 const WANTED: [f64; 3] = [0.4, 0.9, 0.99];
 
 /// Each situation by itself. A number of polls that pays on an idle CPU may cost a time slice on a busy one.
-pub(in crate::family) fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
+fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
     let settings = under_the_first(&measured(series, Experiment::polls));
     let Some(from) = settings.iter().find(|setting| setting.subject == BLOCKING) else { return Vec::new() };
     let mut all = Vec::new();

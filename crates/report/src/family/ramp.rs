@@ -198,7 +198,7 @@ pub(crate) fn lines(run: &Run) -> Vec<(&str, Vec<i64>)> {
 }
 
 /// The answer to: how soon is the CPU at full speed? A check-up says only what is shown.
-pub(super) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
+fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let all = judged(run, series);
     let mut sentences: Vec<String> = all.iter().filter_map(slow_start).collect();
     sentences.extend(all.iter().filter_map(slower));
