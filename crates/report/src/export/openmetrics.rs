@@ -147,27 +147,15 @@ fn of_run(writer: &mut impl Write, run: &Run) -> io::Result<()> {
     let labels = labels.map(|(name, value)| label(name, &value)).join(",");
     writeln!(writer, "punctual_run_info{{{labels}}} 1")?;
     let started = run.started.as_microsecond() as f64 / 1e6;
+    let (seconds, complete) = (Some("seconds"), f64::from(u8::from(run.complete)));
+    let merged = Some(run.merged_from.len() as f64).filter(|n| *n > 0.0);
+    let stolen = run.disturbance.steal_share;
     let facts = [
-        ("run_start_seconds", Some("seconds"), "When the run began, since 1970.", Some(started)),
-        ("run_duration_seconds", Some("seconds"), "How long the run took.", Some(run.elapsed_ns as f64 / 1e9)),
-        (
-            "run_complete",
-            None,
-            "1: the run came to its end; 0: it was interrupted.",
-            Some(f64::from(u8::from(run.complete))),
-        ),
-        (
-            "run_merged_runs",
-            None,
-            "Runs that this one was merged from.",
-            Some(run.merged_from.len() as f64).filter(|n| *n > 0.0),
-        ),
-        (
-            "steal_ratio",
-            Some("ratio"),
-            "Share of the CPUs' time that the hypervisor gave to others.",
-            run.disturbance.steal_share,
-        ),
+        ("run_start_seconds", seconds, "When the run began, since 1970.", Some(started)),
+        ("run_duration_seconds", seconds, "How long the run took.", Some(run.elapsed_ns as f64 / 1e9)),
+        ("run_complete", None, "1: the run came to its end; 0: it was interrupted.", Some(complete)),
+        ("run_merged_runs", None, "Runs that this one was merged from.", merged),
+        ("steal_ratio", Some("ratio"), "Share of the CPUs' time that the hypervisor gave to others.", stolen),
     ];
     for (name, unit, help, value) in facts {
         if let Some(value) = value.filter(|value| value.is_finite()) {

@@ -19,12 +19,6 @@ use crate::format::spoken;
 /// Scores of one order that differ by less than this factor are alike.
 const ALIKE: f64 = 1.5;
 
-/// What an advice removes, and the series that show it.
-struct Shown<'a> {
-    cause: String,
-    trials: Vec<Trial<'a>>,
-}
-
 /// What the candidates of each experiment do: the advised ones first, the largest gain for its price first.
 pub(crate) fn tested(run: &Run, candidates: Vec<(&str, Vec<Candidate<'_>>)>) -> Vec<Advice> {
     let candidates = gathered(candidates);
@@ -33,10 +27,8 @@ pub(crate) fn tested(run: &Run, candidates: Vec<(&str, Vec<Candidate<'_>>)>) -> 
     let questions: Vec<_> = trials.map(|trial| (Baseline::Series(trial.before), trial.after)).collect();
     let mut effects = test(run, &pairs).into_iter();
     let mut others = shares::test(&questions).into_iter();
-    let judged: Vec<(Advice, Shown<'_>)> = candidates
-        .into_iter()
-        .map(|(experiment, candidate)| judge(experiment, candidate, &mut effects, &mut others))
-        .collect();
+    let judge = |(experiment, candidate)| (judge(experiment, &candidate, &mut effects, &mut others), candidate);
+    let judged: Vec<(Advice, Candidate<'_>)> = candidates.into_iter().map(judge).collect();
     let mut advice = grouped(
         judged,
         |(head, one), (_, other)| {
@@ -111,12 +103,12 @@ fn pairs<'a>(candidate: &Candidate<'a>) -> Vec<Pair<'a>> {
     }
 }
 
-fn judge<'a>(
+fn judge(
     experiment: &str,
-    candidate: Candidate<'a>,
+    candidate: &Candidate<'_>,
     effects: &mut impl Iterator<Item = Effect>,
     others: &mut impl Iterator<Item = ShareEffect>,
-) -> (Advice, Shown<'a>) {
+) -> Advice {
     let timed = candidate.goal != Goal::LetOthersRun;
     let mut next = || if timed { effects.next().unwrap_or_default() } else { Effect::default() };
     let case = |trial: &Trial<'_>| Case {
@@ -130,27 +122,24 @@ fn judge<'a>(
         others: others.next().filter(|effect| effect.before.is_some() && effect.after.is_some()),
     };
     let cases: Vec<Case> = candidate.trials.iter().map(case).collect();
-    let Candidate { id, goal, cause, what, instead_of, trials, price, code } = candidate;
-    let standing = standing(goal, &cases);
-    let experiment = experiment.to_owned();
-    let (doubt, equal, trust, in_company) = (None, Vec::new(), Level::Unknown, false);
+    let Candidate { id, goal, what, instead_of, price, code, .. } = candidate.clone();
     let mut advice = Advice {
         id,
         goal,
-        experiment,
+        experiment: experiment.to_owned(),
         what,
         instead_of,
-        standing,
-        trust,
-        in_company,
+        standing: standing(goal, &cases),
+        trust: Level::Unknown,
+        in_company: false,
         cases,
         price,
         code,
-        doubt,
-        equal,
+        doubt: None,
+        equal: Vec::new(),
     };
     advice.doubt = advice.longer_tail();
-    (advice, Shown { cause, trials })
+    advice
 }
 
 pub(crate) fn standing(goal: Goal, cases: &[Case]) -> Standing {
@@ -194,7 +183,7 @@ pub(crate) fn grouped<T>(
 }
 
 /// How far two remedies are equal in all common cases; `None` where one differs, or where that cannot be told.
-fn are_equal<'s>(run: &Run, (head, one): (&Advice, &'s Shown<'_>), other: &'s Shown<'_>) -> Option<Equality> {
+fn are_equal<'s>(run: &Run, (head, one): (&Advice, &'s Candidate<'_>), other: &'s Candidate<'_>) -> Option<Equality> {
     if head.goal == Goal::LetOthersRun {
         return leave_equal_shares(head, one, other);
     }
@@ -224,7 +213,7 @@ pub(crate) fn equality(p50: &Effect, p99: &Effect, gained_ns: i64) -> Option<Equ
 }
 
 /// The same for the shares of the CPU that others get.
-fn leave_equal_shares(head: &Advice, one: &Shown<'_>, other: &Shown<'_>) -> Option<Equality> {
+fn leave_equal_shares(head: &Advice, one: &Candidate<'_>, other: &Candidate<'_>) -> Option<Equality> {
     let same =
         |trial: &Trial<'_>| other.trials.iter().find(|theirs| theirs.case == trial.case).map(|theirs| theirs.after);
     let questions: Vec<_> =
