@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use punctual_lab::Stop;
-use punctual_lab::frame::breaks;
 use punctual_linux::signal::is_ignored;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
@@ -35,7 +34,7 @@ pub(crate) fn listen(stop: &Stop) -> anyhow::Result<()> {
         }
     };
     // SIGCONT reports that the process was stopped (SIGSTOP, Ctrl-Z) and continues.
-    signal_hook::flag::register(SIGCONT, breaks::continued()).context("listening for SIGCONT")?;
+    signal_hook::flag::register(SIGCONT, punctual_lab::continued()).context("listening for SIGCONT")?;
     thread.spawn(listener).context("starting the thread that listens for signals")?;
     Ok(())
 }

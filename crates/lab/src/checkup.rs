@@ -12,8 +12,7 @@ use punctual_record::{DisturbanceProbe, Notice, OwnUsage};
 use punctual_trace::Room;
 
 use crate::families::{ipc, ramp, wait, yielding};
-use crate::frame::{Amount, Portion, Request, Session, Variant, one_cpu};
-use crate::sight::{self, Sight};
+use crate::frame::{Amount, Portion, Request, Session, Sight, Variant, one_cpu, sight};
 use crate::speed::Thread;
 use crate::ways::wait::Method;
 use wait::methods;
@@ -64,7 +63,7 @@ impl Part {
 type Error = Box<dyn std::error::Error>;
 
 /// The parts, in the order of the report.
-pub const PARTS: &[Part] = &[
+pub(crate) const PARTS: &[Part] = &[
     Part { name: wait::EXPERIMENT, takes_ms: [2_100, 10_500, 105_000], run: waiting },
     Part { name: "why", takes_ms: [150, 400, 3_000], run: explaining },
     Part { name: yielding::EXPERIMENT, takes_ms: [700, 3_000, 20_000], run: giving_way },
@@ -196,7 +195,7 @@ const PAIRS: u32 = 6;
 /// Where a CPU hides its idle thread, the sleeps are on one that shows it.
 fn explaining(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
     let mut frame = Request::as_found(Amount::Time(takes), PAIRS).for_causes();
-    if let Some(Sight { cpu, .. }) = sight::find(Room::Small).filter(|sight| !sight.hidden.is_empty()) {
+    if let Some(Sight { cpu, .. }) = sight(Room::Small).filter(|sight| !sight.hidden.is_empty()) {
         frame.base = frame.base.cpu(cpu);
         session.notice(Notice::Other { text: format!("the causes of late wake-ups are those on CPU {cpu}") });
     }
@@ -255,8 +254,8 @@ fn messages(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<
             .collect(),
         sizes: depth.choose(&[64][..], &[64, 16 << 10], &[8, 64, 1 << 10, 16 << 10, 64 << 10]).to_vec(),
         modes: vec![ipc::Mode::PingPong],
-        places: ipc::plan::Places::Both,
-        topology: ipc::plan::Topology::read(Path::new("/"), &cpus),
+        places: ipc::Places::Both,
+        topology: ipc::Topology::read(Path::new("/"), &cpus),
         cpus,
         receive: Vec::new(),
         sender_policies: Vec::new(),

@@ -15,7 +15,7 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use punctual::conditions::{Applied, Conditions, Refused};
+use punctual::conditions::{Applied, Conditions};
 use punctual_linux as linux;
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
@@ -23,7 +23,7 @@ use punctual_linux::futex::{self, Scope};
 use punctual_linux::memory::{CacheLine, Shared};
 use punctual_record::experiment::yielding::CompetitorKind;
 use punctual_record::remedy::of_refused;
-use punctual_record::{Ask, Series};
+use punctual_record::{Ask, Hint, Series};
 
 use crate::frame::{Failure, Unavailable};
 
@@ -106,9 +106,13 @@ impl Crowd {
         let control = Shared::<Control>::new().map_err(failed)?;
         let mut crowd = Self { members: Vec::new(), lines, control, working: 0 };
         for index in 0..count {
+            let (lines, control) = (crowd.lines.clone(), crowd.control.clone());
+            let work = move |lives: &dyn Fn() -> bool| {
+                perform(restraint, index, &lines[index as usize], &control, lives);
+            };
             let member = match kind {
-                CompetitorKind::Process => process_member(index, &crowd.lines, &crowd.control, (conditions, restraint)),
-                CompetitorKind::Thread => thread_member(index, &crowd.lines, &crowd.control, (conditions, restraint)),
+                CompetitorKind::Process => process_member(conditions, work),
+                CompetitorKind::Thread => thread_member(conditions, work),
             };
             crowd.members.push(member.map_err(failed)??);
         }
@@ -280,29 +284,19 @@ pub(crate) fn child_under(
 
 /// A member that is a process.
 fn process_member(
-    index: u32,
-    lines: &Shared<[Line]>,
-    control: &Shared<Control>,
-    (conditions, restraint): (&Conditions, Restraint),
+    conditions: &Conditions,
+    work: impl FnOnce(&dyn Fn() -> bool) + 'static,
 ) -> linux::Result<Result<Member, Failure>> {
-    let (lines, control) = (lines.clone(), control.clone());
     let parent = std::process::id();
-    let child = child_under(NAME, conditions, move || {
-        perform(restraint, index, &lines[index as usize], &control, || {
-            std::os::unix::process::parent_id() == parent && !linux::child::deadline_passed()
-        });
-    })?;
-    Ok(child.map(Member::Process))
+    let lives = move || std::os::unix::process::parent_id() == parent && !linux::child::deadline_passed();
+    Ok(child_under(NAME, conditions, move || work(&lives))?.map(Member::Process))
 }
 
 /// A member that is a thread.
 fn thread_member(
-    index: u32,
-    lines: &Shared<[Line]>,
-    control: &Shared<Control>,
-    (conditions, restraint): (&Conditions, Restraint),
+    conditions: &Conditions,
+    work: impl FnOnce(&dyn Fn() -> bool) + Send + 'static,
 ) -> linux::Result<Result<Member, Failure>> {
-    let (lines, control) = (lines.clone(), control.clone());
     let conditions = conditions.clone().allow_irreversible();
     let ended = Arc::new(AtomicBool::new(false));
     let its_end = Arc::clone(&ended);
@@ -313,40 +307,40 @@ fn thread_member(
         let go_on = refused.is_none();
         drop(tell.send((linux::sched::current_thread_id(), refused)));
         if go_on {
-            perform(restraint, index, &lines[index as usize], &control, || !linux::child::deadline_passed());
+            work(&|| !linux::child::deadline_passed());
         }
         its_end.store(true, Ordering::Release);
     });
     let handle = handle.map_err(|e| linux::Error::from_errno("pthread_create", e.raw_os_error().unwrap_or(0)))?;
     Ok(match told.recv() {
         Ok((id, None)) => Ok(Member::Thread { id, ended, handle: Some(handle) }),
-        Ok((_, Some(refused))) => Err(refusal(&refused)),
+        Ok((_, Some(refused))) => Err(refusal(refused.to_string(), of_refused(&refused))),
         Err(_) => Err(Unavailable::because("the competitor thread ended before it began").into()),
     })
 }
 
-fn refusal(refused: &Refused) -> Failure {
-    Unavailable::but(format!("a competitor was refused: {refused}"), of_refused(refused)).into()
+fn refusal(why: String, remedy: impl Into<Hint>) -> Failure {
+    Unavailable::but(format!("a competitor was refused: {why}"), remedy).into()
 }
 
-/// What does not fit is cut.
-fn write(place: &Text, text: &str) {
-    let written = place.1.iter().zip(text.bytes()).map(|(place, byte)| place.store(byte, Ordering::Relaxed)).count();
-    place.0.store(written as u32, Ordering::Relaxed);
+/// Leaves a text for another process. What does not fit is cut.
+pub(crate) fn write_text(place: &[AtomicU8], text: &str) {
+    let bytes = text.bytes().chain(std::iter::once(0));
+    place.iter().zip(bytes).for_each(|(place, byte)| place.store(byte, Ordering::Relaxed));
 }
 
-fn read(place: &Text) -> String {
-    let bytes = place.1.iter().take(place.0.load(Ordering::Relaxed) as usize);
-    let bytes: Vec<u8> = bytes.map(|byte| byte.load(Ordering::Relaxed)).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
+/// The text that another process left.
+pub(crate) fn read_text(place: &[AtomicU8]) -> String {
+    let bytes = place.iter().map(|byte| byte.load(Ordering::Relaxed)).take_while(|byte| *byte != 0);
+    String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()
 }
 
 /// Applies the conditions in a child until it ends, and reports the result. False: refused.
 pub(super) fn settle(conditions: &Conditions, complaint: &Complaint) -> bool {
     let Applied { guard, refused } = conditions.clone().allow_irreversible().apply();
     if let Some(refused) = refused.first() {
-        write(&complaint.1[0], &refused.to_string());
-        write(&complaint.1[1], &of_refused(refused).to_string());
+        write_text(&complaint.1[0], &refused.to_string());
+        write_text(&complaint.1[1], &of_refused(refused).to_string());
     }
     complaint.0.store(if refused.is_empty() { SETTLED } else { REFUSED }, Ordering::Release);
     drop(futex::wake(&complaint.0, 1, Scope::Shared));
@@ -362,8 +356,8 @@ pub(super) fn await_settled(mut child: Child, complaint: &Complaint) -> Result<C
         match complaint.0.load(Ordering::Acquire) {
             SETTLED => return Ok(child),
             REFUSED => {
-                let [why, remedy] = complaint.1.each_ref().map(read);
-                return Err(Unavailable::but(format!("a competitor was refused: {why}"), remedy).into());
+                let [why, remedy] = complaint.1.each_ref().map(|text| read_text(text));
+                return Err(refusal(why, remedy));
             }
             _ => {}
         }
@@ -381,14 +375,14 @@ pub(super) fn await_settled(mut child: Child, complaint: &Complaint) -> Result<C
 }
 
 /// The main loop of a member.
-fn perform(restraint: Restraint, index: u32, line: &Line, control: &Control, parent_lives: impl Fn() -> bool) {
+fn perform(restraint: Restraint, index: u32, line: &Line, control: &Control, parent_lives: &dyn Fn() -> bool) {
     let (progress, state) = &line.0;
     let (wanted, end) = &control.0;
     while end.load(Ordering::Acquire) == 0 && parent_lives() {
         let seen = wanted.load(Ordering::Acquire);
         if index < seen {
             state.store(WORKING, Ordering::Release);
-            work(restraint, index, progress, wanted, &parent_lives);
+            work(restraint, index, progress, wanted, parent_lives);
         } else {
             state.store(RESTING, Ordering::Release);
             drop(futex::wait(wanted, seen, Scope::Shared, Some(now_ns(Clock::Monotonic) + LOOK_NS)));
@@ -397,7 +391,7 @@ fn perform(restraint: Restraint, index: u32, line: &Line, control: &Control, par
 }
 
 /// Counts until asked to rest, or until the parent is gone.
-fn work(restraint: Restraint, index: u32, progress: &AtomicU64, wanted: &AtomicU32, parent_lives: &impl Fn() -> bool) {
+fn work(restraint: Restraint, index: u32, progress: &AtomicU64, wanted: &AtomicU32, parent_lives: &dyn Fn() -> bool) {
     let mut count = progress.load(Ordering::Relaxed);
     let mut looks = 0;
     let burst_ns = BURST.as_nanos() as i64;
@@ -425,9 +419,9 @@ fn work(restraint: Restraint, index: u32, progress: &AtomicU64, wanted: &AtomicU
 }
 
 /// Longest uninterrupted work of a restrained member: a tick of 1000 Hz.
-pub const BURST: Duration = Duration::from_millis(1);
+pub(crate) const BURST: Duration = Duration::from_millis(1);
 
-/// The restraint of a member after each [`BURST`] of work: it must not monopolise the CPU.
+/// The restraint of a member after each `BURST` of work: it must not monopolise the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restraint {
     /// No restraint: the scheduler shares the CPU.
@@ -445,9 +439,7 @@ pub(crate) type Line = CacheLine<(AtomicU64, AtomicU32)>;
 pub(crate) type Control = CacheLine<(AtomicU32, AtomicU32)>;
 
 /// A member's report once it has applied its conditions: the outcome, and the reason and the remedy of a refusal.
-pub(crate) type Complaint = (AtomicU32, [Text; 2]);
-/// A text: its length, and its bytes.
-pub(crate) type Text = (AtomicU32, [AtomicU8; 1000]);
+pub(crate) type Complaint = (AtomicU32, [[AtomicU8; 1000]; 2]);
 
 /// Outcomes; 0 before there is one.
 const SETTLED: u32 = 1;

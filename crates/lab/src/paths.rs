@@ -32,7 +32,7 @@ pub enum Subject {
     /// A way to wait.
     Wait(&'static ways::wait::Method),
     /// A way to yield.
-    Yield(&'static ways::yielding::Method),
+    Yield(&'static ways::YieldMethod),
 }
 
 impl Subject {

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use punctual::conditions::{Condition, Value};
-use punctual::cpufreq::{Error, GovernorGuard};
+use punctual::cpufreq::GovernorGuard;
 use punctual::restore::LockWait;
 use punctual::{Conditions, Policy, format_duration};
-use punctual_record::{Notice, Refusal, remedy};
+use punctual_record::remedy;
 
 use crate::frame::breaks::NotKept;
 use crate::frame::plan::{LONGEST_UNASKED, rough};
-use crate::frame::{Amount, Failure, Input, Ledger, PlanError, Request, Shared, Variant, Watched, settings};
+use crate::frame::{Amount, Failure, Input, Ledger, PlanError, Request, Shared, Variant, Watched};
 
 /// The preparations of an experiment, before and between rounds: it acquires settings, warms up the CPU and
 /// calibrates its work.
@@ -93,9 +93,7 @@ pub(crate) const PATIENCE: LockWait = LockWait::AtMost(Duration::from_secs(2));
 
 /// Restores frequency settings. A failure becomes a notice.
 pub(crate) fn give_back(guard: Option<GovernorGuard>, ledger: &Shared<Ledger>) {
-    for left in guard.map(GovernorGuard::restore).unwrap_or_default() {
-        ledger.open().notice(settings::not_restored(&left));
-    }
+    ledger.not_restored(&guard.map(GovernorGuard::restore).unwrap_or_default());
 }
 
 /// Another program changed the governor that was set: `found` is what this policy has now.
@@ -107,25 +105,6 @@ pub(crate) fn governor_lost(request: &Request, set: &str, (policy, found): (usiz
         found: format!("{found} (policy{policy})"),
         remedy: remedy::if_lost(&Value::Governor(set.into())).into(),
     }])
-}
-
-/// The notice of a governor that could not be set.
-pub(crate) fn refused(conditions: &str, governor: &str, error: &Error) -> Notice {
-    Notice::ConditionRefused { conditions: conditions.into(), refusal: refusal(governor, error) }
-}
-
-/// The notice of a requested governor that could not be set.
-pub(crate) fn skipped(governor: &str, error: &Error) -> Notice {
-    Notice::ConditionsSkipped { conditions: format!("governor {governor}"), refusal: refusal(governor, error) }
-}
-
-fn refusal(governor: &str, error: &Error) -> Refusal {
-    Refusal {
-        condition: Condition::GOVERNOR.name().into(),
-        asked: governor.into(),
-        why: error.to_string(),
-        remedy: remedy::of_need(&error.needs()),
-    }
 }
 
 /// Loops within this share of the target count as arrived. 5 % is well above the work's own variation, and below

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use punctual::Policy;
 use punctual::conditions::Conditions;
+use punctual_lab as frame;
 use punctual_lab::crowd::{Crowd, Restraint};
-use punctual_lab::frame;
 use punctual_lab::yielding::{self, CompetitorPolicy, Plan, Request, methods};
 use punctual_lab::{Amount, Session, Silent, Stop, Variant, one_cpu};
 use punctual_record::experiment::yielding::{CompetitorKind, Metrics, Rank};

@@ -27,7 +27,6 @@ const fn flag(input: Input) -> Option<&'static str> {
         Input::Check => "--check",
         Input::Loops => "--loops",
         Input::Work => "--work",
-        Input::Period => "--period",
         Input::Periods => "--periods",
         Input::Deadline => "--deadline",
         Input::Switches => "--switches",

@@ -6,9 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use punctual::{CpuSet, Policy};
-use punctual_lab::ipc::mechanism::{Mechanism, Receive};
-use punctual_lab::ipc::plan::{Places, Topology};
-use punctual_lab::ipc::{self, Mode, Plan, Request};
+use punctual_lab::ipc::{self, Mechanism, Mode, Places, Plan, Receive, Request, Topology};
 use punctual_record::{Limit, Quantity};
 use punctual_report::export::text::list::ListRow;
 

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use punctual::CpuSet;
 use punctual::policy::PolicyError;
 use punctual_lab::polls;
-use punctual_lab::ways::yielding::Method;
+use punctual_lab::ways::YieldMethod;
 use punctual_lab::yielding::{self, CompetitorPolicy, methods};
 use punctual_record::experiment::yielding::CompetitorKind as Kind;
 use punctual_record::{Limit, Quantity};
@@ -26,7 +26,7 @@ use crate::refusal::{BadUsage, Nearest};
 pub(crate) struct YieldArgs {
     /// Ways to yield, see --list [default: all]
     #[arg(value_name = "METHOD", value_parser = Names(&WAYS_TO_YIELD), hide_possible_values = true)]
-    pub(crate) methods: Vec<Chosen<Method>>,
+    pub(crate) methods: Vec<Chosen<YieldMethod>>,
     /// Competitors on the caller's CPU in the third situation, 0 to 64 (0: measure the caller alone)
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = values::competitors)]
     pub(crate) competitors: u32,
@@ -132,7 +132,7 @@ impl FromStr for CompetitorPolicyArg {
 }
 
 /// Every way to yield.
-static WAYS_TO_YIELD: Shelf<Method> = Shelf {
+static WAYS_TO_YIELD: Shelf<YieldMethod> = Shelf {
     what: "way to yield",
     list: "punctual yield --list",
     all: || methods::ALL.iter().collect(),
@@ -149,7 +149,7 @@ const USUAL_FOR_NAMED: Duration = Duration::from_secs(8);
 const USUAL_FOR_POLLS: Duration = Duration::from_secs(60);
 
 /// The figure of a way to yield that may be measured.
-pub(super) fn planned(method: &'static Method) -> Planned {
+pub(super) fn planned(method: &'static YieldMethod) -> Planned {
     Planned::new(yielding::EXPERIMENT, method.name, Quantity::CallCost)
 }
 
@@ -231,7 +231,7 @@ fn request_polls(args: &YieldArgs) -> anyhow::Result<polls::Request> {
     })
 }
 
-fn row(method: &Method) -> ListRow {
+fn row(method: &YieldMethod) -> ListRow {
     let opened = (method.open)();
     let calls = methods::system_calls(method).ok().filter(|_| opened.is_ok());
     ListRow {

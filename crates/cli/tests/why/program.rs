@@ -55,8 +55,7 @@ fn sleeps_of_a_program_and_of_its_children_are_seen() {
     let json = folder.path().join("why.json");
     let script = "for i in 1 2 3 4 5; do sleep 0.01; done";
     // Without events of the idle thread, no wake-up of its CPU is split.
-    let cpu =
-        punctual_lab::sight::find(punctual_trace::Room::Large).map_or("0".to_owned(), |sight| sight.cpu.to_string());
+    let cpu = punctual_lab::sight(punctual_trace::Room::Large).map_or("0".to_owned(), |sight| sight.cpu.to_string());
     let program = ["--", "taskset", "-c", &cpu, "sh", "-c", script];
     let sleeps = undisturbed(|_| {
         let left = output(&[&["why", "--full", "--json", json.to_str().unwrap()][..], &program].concat());

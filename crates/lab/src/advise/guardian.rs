@@ -1,18 +1,21 @@
-//! The guardian: a process that puts the program's settings back when this one ends, however that happens, or stands still.
+//! The settings before a trial, in memory that two processes share, and the guardian: a process that puts them back when this one ends,
+//! however that happens, or stands still.
+//!
+//! A value is saved before the setting is changed. It is put back only in the same thread, and only if the setting still has the trial's
+//! value. Threads that were created meanwhile, with the changed setting, get what their creator had.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use punctual_linux::child::Child;
-use punctual_linux::child::ParentDeath;
+use punctual::conditions::{CONDITIONS, Condition, ThreadState};
+use punctual_linux::child::{Child, ParentDeath};
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::memory::Shared;
 use punctual_linux::sched::{self, Attributes, RESET_ON_FORK};
 use rustix::process::setsid;
 
 use super::remedy::PRIORITY;
-use super::saved::Saved;
-use super::thread::Family;
+use super::thread::{Family, Thread, tick};
 
 /// Its name in `ps`.
 const NAME: &str = "punctual-guard";
@@ -107,24 +110,164 @@ fn now() -> u64 {
     now_ns(Clock::Monotonic).unsigned_abs()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Most threads of a trial.
+const MOST_THREADS: usize = 16_384;
+/// Looks for new threads: those that appear during one are found by the next.
+const LOOKS: usize = 5;
 
-    #[test]
-    fn it_has_the_nice_value_of_the_process_and_not_that_of_the_reader() {
-        let process = sched::nice(std::process::id().cast_signed()).unwrap();
-        let start = move || {
-            if sched::set_nice(0, -20).is_err() {
-                return None;
-            }
-            let family = Family::so_far(std::process::id().cast_signed());
-            let guardian = Guardian::start(&Saved::new().unwrap(), &family, false).unwrap();
-            Some(sched::nice(guardian.child.id()).unwrap())
-        };
-        match std::thread::spawn(start).join().unwrap() {
-            Some(nice) => assert_eq!(nice, process),
-            None => punctual_testing::lacks(punctual_testing::Lack::Capability("CAP_SYS_NICE", 23)),
+/// Words of a value.
+const WORDS: usize = ThreadState::WORDS;
+/// A value of a condition, as words.
+type Words = [u64; WORDS];
+/// Words of a slot before its two values.
+const HEAD: usize = 4;
+type Slot = [AtomicU64; HEAD + 2 * WORDS];
+
+/// States of a slot.
+const KEPT: u64 = 1;
+const SAVED: u64 = 2;
+const SET: u64 = 3;
+
+/// Words of the header: the place of the condition in the table and 1, the slots in use, when the trial began.
+const WHICH: usize = 0;
+const COUNT: usize = 1;
+const BEGAN: usize = 2;
+
+/// The memory.
+#[derive(Debug, Clone)]
+pub(super) struct Saved {
+    header: Shared<[AtomicU64; 3]>,
+    slots: Shared<[Slot]>,
+}
+
+/// A thread that did not get back what it had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Left {
+    pub(super) thread: Thread,
+    pub(super) why: String,
+}
+
+impl Saved {
+    pub(super) fn new() -> punctual_linux::Result<Self> {
+        Ok(Self { header: Shared::new()?, slots: Shared::<[Slot]>::slice(MOST_THREADS)? })
+    }
+
+    /// Begins a trial of a condition.
+    pub(super) fn begin(&self, condition: Condition) {
+        let which = CONDITIONS.iter().position(|known| *known == condition).map_or(0, |place| place + 1);
+        self.header[COUNT].store(0, Ordering::SeqCst);
+        self.header[BEGAN].store(tick(), Ordering::SeqCst);
+        self.header[WHICH].store(which as u64, Ordering::SeqCst);
+    }
+
+    /// The thread keeps its value.
+    pub(super) fn keep(&self, thread: &Thread) {
+        self.enter(thread, KEPT, &[0; WORDS]);
+    }
+
+    /// The thread is going to lose this value. `None`: there is no room.
+    pub(super) fn save(&self, thread: &Thread, before: &Words) -> Option<usize> {
+        self.enter(thread, SAVED, before)
+    }
+
+    /// It has this value now.
+    pub(super) fn set(&self, slot: usize, value: &Words) {
+        store(&self.slots[slot][HEAD + WORDS..], value);
+        self.slots[slot][0].store(SET, Ordering::SeqCst);
+    }
+
+    fn enter(&self, thread: &Thread, state: u64, before: &Words) -> Option<usize> {
+        let at = self.header[COUNT].load(Ordering::SeqCst) as usize;
+        let slot = self.slots.get(at)?;
+        let numbers = [thread.process, thread.tid].map(|id| u64::from(id.cast_unsigned()));
+        for (word, value) in slot[1..HEAD].iter().zip([numbers[0], numbers[1], thread.started]) {
+            word.store(value, Ordering::SeqCst);
         }
+        store(&slot[HEAD..HEAD + WORDS], before);
+        slot[0].store(state, Ordering::SeqCst);
+        self.header[COUNT].store(at as u64 + 1, Ordering::SeqCst);
+        Some(at)
+    }
+
+    /// Puts all back. It may be called again, and by two processes at once.
+    pub(super) fn put_back(&self, family: &Family) -> Vec<Left> {
+        let which = (self.header[WHICH].load(Ordering::SeqCst) as usize).checked_sub(1);
+        let Some(condition) = which.and_then(|place| CONDITIONS.get(place).copied()) else { return Vec::new() };
+        let count = self.header[COUNT].load(Ordering::SeqCst) as usize;
+        let slots = &self.slots[..count.min(MOST_THREADS)];
+        let mut left: Vec<Left> = slots.iter().filter_map(|slot| put_one_back(condition, slot)).collect();
+        for _ in 0..LOOKS {
+            if !self.put_inherited_back(condition, slots, family, &mut left) {
+                break;
+            }
+        }
+        left
+    }
+
+    /// Nothing is to be put back any more.
+    pub(super) fn clear(&self) {
+        self.header[WHICH].store(0, Ordering::SeqCst);
+    }
+
+    /// Threads created meanwhile. Returns whether there was one with the changed setting.
+    fn put_inherited_back(&self, condition: Condition, slots: &[Slot], family: &Family, left: &mut Vec<Left>) -> bool {
+        let began = self.header[BEGAN].load(Ordering::SeqCst);
+        let known = |thread: &Thread| slots.iter().any(|slot| thread_of(slot) == *thread);
+        let mut found = false;
+        for thread in family.threads() {
+            if thread.started < began || known(&thread) {
+                continue;
+            }
+            let Ok(now) = ThreadState::read(condition, thread.tid) else { continue };
+            let set = slots.iter().filter(|slot| slot[0].load(Ordering::SeqCst) == SET);
+            let mut states = set.filter_map(|slot| Some((state(&slot[HEAD..])?, state(&slot[HEAD + WORDS..])?)));
+            let inherited = states.find_map(|(before, set)| now.inherited_from(&before, &set));
+            let Some(inherited) = inherited else { continue };
+            found = true;
+            left.extend(restored(&thread, &inherited));
+        }
+        found
     }
 }
+
+fn put_one_back(condition: Condition, slot: &Slot) -> Option<Left> {
+    let stage = slot[0].load(Ordering::SeqCst);
+    let thread = thread_of(slot);
+    if stage == KEPT || !thread.lives() {
+        return None;
+    }
+    let before = state(&slot[HEAD..])?;
+    let now = match ThreadState::read(condition, thread.tid) {
+        Ok(now) => now,
+        Err(refused) => return Some(Left { thread, why: refused.why }).filter(|left| left.thread.lives()),
+    };
+    // A value that the program set meanwhile is its own.
+    let ours = now != before && (stage == SAVED || Some(now) == state(&slot[HEAD + WORDS..]));
+    if ours { restored(&thread, &before) } else { None }
+}
+
+fn restored(thread: &Thread, before: &ThreadState) -> Option<Left> {
+    let left = before.restore(thread.tid).into_iter().next()?;
+    thread.lives().then_some(Left { thread: *thread, why: left.why })
+}
+
+fn state(words: &[AtomicU64]) -> Option<ThreadState> {
+    ThreadState::from_words(&load(words))
+}
+
+fn thread_of(slot: &Slot) -> Thread {
+    let word = |at: usize| slot[at].load(Ordering::SeqCst);
+    let number = |at: usize| (word(at) as u32).cast_signed();
+    Thread { process: number(1), tid: number(2), started: word(3) }
+}
+
+fn load(words: &[AtomicU64]) -> Words {
+    std::array::from_fn(|at| words[at].load(Ordering::SeqCst))
+}
+
+fn store(words: &[AtomicU64], value: &Words) {
+    words.iter().zip(value).for_each(|(word, value)| word.store(*value, Ordering::SeqCst));
+}
+
+#[cfg(test)]
+mod tests;

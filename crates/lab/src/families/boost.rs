@@ -20,9 +20,8 @@ use punctual_record::{About, Experiment, Notice, Quantity, Recorder, Typed, Usag
 use crate::frame::figures::Meter;
 use crate::frame::plan::at_least_one;
 use crate::frame::schedule::Schedule;
-use crate::frame::settings::not_restored;
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Input, Layout, Ledger, Measured, OpenBench, PlanError, Report, Scene,
+    self, Bench, CellId, Error, Failure, Family, Gathered, Input, Layout, Ledger, Measured, PlanError, Report, Scene,
     Session, Shared, Unavailable,
 };
 use crate::speed::{
@@ -45,8 +44,6 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
 /// A cell for each subject.
 impl Family for Plan {
     type Extra = Extra;
-    /// Full speed, until the work is calibrated.
-    type Company = Option<GovernorGuard>;
 
     fn layout(&self) -> Layout<'_> {
         Layout::new(&self.request, [0; Subject::ALL.len()])
@@ -82,12 +79,10 @@ impl Family for Plan {
         self.found.failure.clone().filter(|_| Subject::ALL[cell] != Subject::AsFound)
     }
 
-    fn gather(&self, _: &Scene<'_>) -> Result<Self::Company, Failure> {
-        Ok(self.found.full.take())
-    }
-
-    fn open<'a>(&'a self, full: Self::Company, scene: &Scene<'a>) -> OpenBench<'a, Extra> {
-        Ok(Box::new(BoostBench::open(self, full, scene.ledger.clone())))
+    /// Full speed, until the work is calibrated.
+    fn gather<'a>(&'a self, _: &Scene<'a>) -> Gathered<'a, Extra> {
+        let full = self.found.full.take();
+        Ok(Box::new(move |scene| Ok(Box::new(BoostBench::open(self, full, scene.ledger.clone())))))
     }
 
     fn report(&self, cell: usize, measured: &Measured<'_, Extra>) -> Report {
@@ -276,14 +271,10 @@ impl<'a> BoostBench<'a> {
     /// Sets what the subject needs, lets the CPU rest, runs the activations, and restores the settings.
     fn trial(&mut self, subject: Subject, work: Work) -> Result<(Trial, Usage, Others), cpufreq::Error> {
         let machine = &self.machine;
-        let guard = match subject {
-            Subject::Performance => Some(machine.performance()?.0),
-            _ => None,
-        };
-        let mut boost = match subject {
-            Subject::Boost => Some(Boost::new(&machine.cpufreq, machine.cpu, self.plan.asked.lever, PATIENCE)?),
-            _ => None,
-        };
+        let full = || machine.performance().map(|(guard, _)| guard);
+        let guard = (subject == Subject::Performance).then(full).transpose()?;
+        let boost = || Boost::new(&machine.cpufreq, machine.cpu, self.plan.asked.lever, PATIENCE);
+        let mut boost = (subject == Subject::Boost).then(boost).transpose()?;
         std::thread::sleep(self.plan.asked.rest);
         let before = machine.policy().ok();
         let (energy, since) = (machine.cpufreq.energy(), Instant::now());
@@ -296,9 +287,7 @@ impl<'a> BoostBench<'a> {
             |before: &CpufreqPolicy| machine.policy().map(|now| now.time_in_state_since(before)).unwrap_or_default();
         let time_in_state = before.as_ref().map(states).unwrap_or_default();
         let cost = boost.as_ref().map(Boost::cost);
-        for left in boost.map(Boost::restore).unwrap_or_default() {
-            self.ledger.open().notice(not_restored(&left));
-        }
+        self.ledger.not_restored(&boost.map(Boost::restore).unwrap_or_default());
         let others = guard.as_ref().and_then(|guard| guard.other_governor(PERFORMANCE));
         give_back(guard, &self.ledger);
         Ok((Trial { met: outcome?, time_in_state, energy, cost }, used, others))

@@ -23,7 +23,7 @@ use crate::frame::figures::Meter;
 use crate::frame::plan::at_least_one;
 use crate::frame::schedule::Schedule;
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Input, Layout, Ledger, Measured, OpenBench, PlanError, Report, Scene,
+    self, Bench, CellId, Error, Failure, Family, Gathered, Input, Layout, Ledger, Measured, PlanError, Report, Scene,
     Session, Shared, Unavailable,
 };
 use crate::speed::{CLOSE, PATIENCE, PREPARES, Thread, arrival, give_back, not_too_long};
@@ -52,7 +52,6 @@ fn follows(switches: &[&Switch]) -> bool {
 /// One cell for both directions, which only take turns with each other.
 impl Family for Plan {
     type Extra = Extra;
-    type Company = Switcher;
 
     fn layout(&self) -> Layout<'_> {
         Layout::new(&self.request, [0])
@@ -76,12 +75,9 @@ impl Family for Plan {
         self.failure.clone()
     }
 
-    fn gather(&self, _: &Scene<'_>) -> Result<Switcher, Failure> {
-        Ok(self.switcher()?)
-    }
-
-    fn open<'a>(&'a self, switcher: Switcher, scene: &Scene<'a>) -> OpenBench<'a, Extra> {
-        Ok(Box::new(SwitchBench::open(self, switcher, scene)))
+    fn gather<'a>(&'a self, _: &Scene<'a>) -> Gathered<'a, Extra> {
+        let switcher = self.switcher()?;
+        Ok(Box::new(move |scene| Ok(Box::new(SwitchBench::open(self, switcher, scene)))))
     }
 
     fn report(&self, _: usize, measured: &Measured<'_, Extra>) -> Report {

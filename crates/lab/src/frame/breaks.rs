@@ -44,7 +44,7 @@ pub fn continued() -> Arc<AtomicBool> {
 
 /// A break in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Break {
+pub(crate) enum Break {
     /// The wall clock was stepped forward by this many ns, or back.
     Stepped {
         /// The step.
@@ -63,9 +63,9 @@ pub enum Break {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offset {
     /// Lower bound.
-    pub least_ns: i64,
+    pub(crate) least_ns: i64,
     /// Upper bound.
-    pub most_ns: i64,
+    pub(crate) most_ns: i64,
 }
 
 impl Offset {
@@ -98,7 +98,7 @@ impl Offset {
 
 /// One reading of all clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub(crate) struct Look {
     /// `CLOCK_MONOTONIC`.
     pub at_ns: i64,
     /// The offset of `CLOCK_REALTIME`.
@@ -108,15 +108,14 @@ pub struct Look {
     /// SIGCONT arrived since the previous reading.
     pub continued: bool,
     /// Total idle time of all CPUs so far.
-    pub idle_ns: Option<u64>,
+    pub(crate) idle_ns: Option<u64>,
     /// Time that this thread has been runnable without running so far.
-    pub delayed_ns: Option<u64>,
+    pub(crate) delayed_ns: Option<u64>,
 }
 
 impl Look {
     /// Reads the clocks now.
-    #[must_use]
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         Self {
             continued: CONTINUED.swap(false, Ordering::Relaxed),
             idle_ns: idle_ns(),
@@ -129,8 +128,7 @@ impl Look {
 
     /// Reads the clocks after a stretch that took `longer_ns` longer than expected. After a long delay, a pending SIGCONT
     /// handler gets time to run first.
-    #[must_use]
-    pub fn after(longer_ns: i64, look: fn() -> Self) -> Self {
+    pub(crate) fn after(longer_ns: i64, look: fn() -> Self) -> Self {
         if longer_ns >= SUSPECT_NS {
             std::thread::sleep(GRACE);
         }
@@ -140,19 +138,18 @@ impl Look {
 
 /// The measurement between two readings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub(crate) struct Stretch {
     /// Its expected duration.
-    pub expected_ns: u64,
+    pub(crate) expected_ns: u64,
     /// The largest sample.
-    pub largest_ns: i64,
+    pub(crate) largest_ns: i64,
     /// Number of CPUs on a virtual machine. Other machines are not paused.
-    pub guest_cpus: Option<u32>,
+    pub(crate) guest_cpus: Option<u32>,
 }
 
 impl Stretch {
     /// The break between two readings, if there was one.
-    #[must_use]
-    pub fn broken(&self, before: &Look, after: &Look) -> Option<Break> {
+    pub(crate) fn broken(&self, before: &Look, after: &Look) -> Option<Break> {
         let elapsed_ns = after.at_ns - before.at_ns;
         let asleep_ns = before.boottime.changed_to(after.boottime).unwrap_or(0);
         if asleep_ns != 0 {
@@ -223,7 +220,7 @@ impl NotKept {
 
 /// Why a batch does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Spoilt {
+pub(crate) enum Spoilt {
     /// Conditions were lost; there is at least one.
     Lost(Vec<NotKept>),
     /// Time broke.

@@ -74,18 +74,12 @@ impl From<Unavailable> for Failure {
     }
 }
 
-impl From<&Unavailable> for Failure {
-    fn from(no: &Unavailable) -> Self {
-        Self::Impossible(no.clone())
-    }
-}
-
 /// A subject opened on the measuring thread, or why it could not be.
 pub(crate) type Opened<T> = Result<Box<T>, Unavailable>;
 
 /// The opened subject, for a batch.
 pub(crate) fn ready<T: ?Sized>(opened: &mut Opened<T>) -> Result<&mut T, Failure> {
-    opened.as_mut().map(Box::as_mut).map_err(|no| Failure::from(&*no))
+    opened.as_mut().map(Box::as_mut).map_err(|no| no.clone().into())
 }
 
 /// Why an experiment could not be run.

@@ -1,7 +1,7 @@
 //! What a family of experiments gives the frame: a validated plan with its cells ([`Family`]), the batches of a cell
 //! ([`Bench`]), and the record that it makes ([`Report`]) of what was measured ([`Measured`]).
 //!
-//! The order of calls: `prepare`, `forbidden` of each cell, `gather`, `open` under the base conditions; on the bench `begin` after a first
+//! The order of calls: `prepare`, `forbidden` of each cell, `gather`, and what it returns under the base conditions; on the bench `begin` after a first
 //! trial batch of each cell, `batch` and `keep` in rounds, `end`; then `report` of each cell with samples. An [`Error`] ends the run, a
 //! [`Failure`] the batch; [`Unavailable`] is the reason why a cell has no samples.
 
@@ -62,9 +62,6 @@ pub(crate) use names;
 pub(crate) trait Family: Send + Sync + 'static {
     /// The results of a cell beside its samples.
     type Extra: Default + Send + 'static;
-    /// Processes and threads beside the measuring thread, under conditions of their own: competitors, senders,
-    /// receivers.
-    type Company;
     /// The parameters that are recorded with the reason for a missing cell, because it depends on them.
     const REASON_NAMES: &'static [&'static str] = &[];
     /// Whether it depends on the conditions too.
@@ -123,12 +120,9 @@ pub(crate) trait Family: Send + Sync + 'static {
         Unavailable::because("its time was over before its turn")
     }
 
-    /// Starts the processes and threads beside the measuring thread. This precedes all conditions, so that none is
-    /// inherited.
-    fn gather(&self, scene: &Scene<'_>) -> Result<Self::Company, Failure>;
-
-    /// Opens everything else on the measuring thread, under the base conditions.
-    fn open<'a>(&'a self, company: Self::Company, scene: &Scene<'a>) -> OpenBench<'a, Self::Extra>;
+    /// Starts the processes and threads beside the measuring thread, under conditions of their own: competitors, senders,
+    /// receivers. This precedes all conditions, so that none is inherited.
+    fn gather<'a>(&'a self, scene: &Scene<'a>) -> Gathered<'a, Self::Extra>;
 
     /// The record of a cell with samples.
     fn report(&self, cell: usize, measured: &Measured<'_, Self::Extra>) -> Report;
@@ -204,6 +198,9 @@ impl Report {
         Self { series, ..Self::default() }
     }
 }
+
+/// What opens everything else on the measuring thread, under the base conditions; or why it could not be started.
+pub(crate) type Gathered<'a, X> = Result<Box<dyn FnOnce(&Scene<'a>) -> OpenBench<'a, X> + 'a>, Failure>;
 
 /// The bench of a family, opened on the measuring thread, or why it could not be.
 pub(crate) type OpenBench<'a, X> = Result<Box<dyn Bench<Extra = X> + 'a>, Error>;

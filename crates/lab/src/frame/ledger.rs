@@ -1,14 +1,18 @@
-//! The measurements so far, shared between the measuring thread and the thread that reports ([`Ledger`]), and the
-//! batches that do not count ([`LeftOut`]). Results survive even if the measuring thread must be left behind.
+//! The measurements so far, shared between the measuring thread and the thread that reports ([`Ledger`]): the batches that do not count
+//! ([`LeftOut`]), and the conditions of a run, applied and put back, with the record's view of them: requested, applied, refused and not
+//! restored, in words and as code. Results survive even if the measuring thread must be left behind.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use punctual::conditions::{Conditions, Refused};
-use punctual_record::{Ask, Causes, Hint, Notice, SeriesTally};
+use punctual::NotRestored;
+use punctual::conditions::{Applied, CONDITIONS, Condition, Conditions, Guard, Refused};
+use punctual_record::remedy::{self, param, phrase};
+use punctual_record::{Ask, Causes, ConditionSet, Hint, Notice, Refusal, SeriesTally, Setting};
 
 use super::breaks::{Break, NotKept, Spoilt};
-use super::error::{Failure, Unavailable};
+use super::error::{Error, Failure, Unavailable};
 use super::figures::Sum;
+use super::plan::{Request, Variant};
 use super::session::Session;
 
 /// The measurements so far. They can be reported even if the experiment must be left behind.
@@ -83,6 +87,27 @@ impl<T> Shared<T> {
     }
 }
 
+impl Shared<Ledger> {
+    /// Applies the base conditions to the calling thread. The thread ends with the experiment, and takes with it whatever
+    /// cannot be restored.
+    pub(crate) fn apply(&self, base: &Conditions) -> Applied {
+        let applied = base.clone().allow_irreversible().apply();
+        let notes = applied.guard.notes().iter().map(|text| Notice::Other { text: text.clone() });
+        notes.for_each(|note| self.open().notice(note));
+        applied
+    }
+
+    /// Restores conditions.
+    pub(crate) fn put_back(&self, guard: Guard) {
+        self.not_restored(&guard.restore());
+    }
+
+    /// What could not be restored becomes a notice.
+    pub(crate) fn not_restored(&self, left: &[NotRestored]) {
+        left.iter().for_each(|left| self.open().notice(not_restored(left)));
+    }
+}
+
 impl Ledger {
     /// A new ledger for the cells and variants of a run.
     pub(crate) fn new(session: &Session<'_>, cells: usize, variants: usize) -> Shared<Self> {
@@ -105,6 +130,38 @@ impl Ledger {
             held: vec![None; variants],
             ..Self::default()
         }
+    }
+
+    /// Enters the conditions in the session. The error is the first required condition that did not hold. The
+    /// measurements are reported even then.
+    pub(crate) fn report(
+        &self,
+        request: &Request,
+        base_refused: &[Refused],
+        session: &mut Session<'_>,
+    ) -> Result<(), Error> {
+        let mut unmet: Option<Error> = None;
+        for (variant, held) in request.variants.iter().zip(&self.held) {
+            let Some(held) = held else { continue };
+            let refused: Vec<Refused> = held.refused.iter().chain(base_refused).cloned().collect();
+            let set = condition_set(&variant.over(&request.base), &held.applied, &refused);
+            for refusal in &set.refused {
+                let (conditions, refusal) = (variant.label.clone(), refusal.clone());
+                match (request.require, held.left_out) {
+                    (true, _) => drop(unmet.get_or_insert(Error::Refused(refusal))),
+                    (_, true) => session.notice(Notice::ConditionsSkipped { conditions, refusal }),
+                    (_, false) => session.notice(Notice::ConditionRefused { conditions, refusal }),
+                }
+            }
+            session.add_conditions(ConditionSet { label: variant.label.clone(), ..set });
+        }
+        let base_refused =
+            base_refused.first().filter(|_| request.require).map(|refused| Error::Refused(refusal(refused)));
+        let lost = self.not_kept.clone().map(Error::Lost);
+        if lost.is_some() {
+            session.incomplete();
+        }
+        unmet.or(base_refused).or(lost).map_or(Ok(()), Err)
     }
 
     /// Gives up each cell that was tried and has no batch that counts, with the reason. `label`: the variant of a
@@ -214,13 +271,55 @@ impl LeftOut {
     }
 }
 
+/// A setting for each condition that was requested or could be read, in the order of the table.
+fn settings(asked: &Conditions, held: &Conditions) -> Vec<Setting> {
+    let setting = |condition: &Condition| {
+        let (asked, held) = (asked.value(*condition), held.value(*condition));
+        Some(Setting {
+            condition: condition.name().to_owned(),
+            asked: asked.map(param),
+            applied: held.map(param),
+            phrase: phrase(held.or(asked)?),
+        })
+    };
+    CONDITIONS.iter().filter_map(setting).collect()
+}
+
+/// The set of these conditions: requested, as they hold, and refused.
+#[must_use]
+pub fn condition_set(asked: &Conditions, held: &Conditions, refused: &[Refused]) -> ConditionSet {
+    let label = Variant::new(asked.clone()).label;
+    ConditionSet { label, settings: settings(asked, held), refused: refused.iter().map(refusal).collect() }
+}
+
+/// The record's view of a refusal.
+fn refusal(refused: &Refused) -> Refusal {
+    Refusal {
+        condition: refused.condition.to_string(),
+        asked: refused.value(),
+        why: refused.why.clone(),
+        remedy: remedy::of_refused(refused),
+    }
+}
+
+/// The record's view of a condition that could not be restored.
+pub(crate) fn not_restored(left: &NotRestored) -> Notice {
+    Notice::NotRestored {
+        what: format!("{} (it was {})", left.what, left.was),
+        why: left.why.clone(),
+        remedy: remedy::of_need(&left.needs).to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use punctual_record::{PauseCause, Run};
+    use std::time::Duration;
 
-    use crate::frame::{Silent, Stop};
+    use punctual::{CpuSet, Policy};
+    use punctual_record::{Param, PauseCause, Run};
 
     use super::*;
+    use crate::frame::{Silent, Stop};
 
     fn not_kept(conditions: &str, found: &str) -> NotKept {
         let [condition, set] = ["timer-slack", "1ns"].map(str::to_owned);
@@ -282,5 +381,32 @@ mod tests {
         assert_eq!(lost.remedy, Some("leave it alone".into()));
         let broken = broken_again_and_again();
         assert!(broken.why.contains("stood still") && broken.remedy.is_some());
+    }
+
+    #[test]
+    fn each_condition_that_is_known_has_its_value_and_its_words() {
+        let asked = Conditions::new().policy(Policy::Fifo(40)).timer_slack(Duration::from_nanos(1)).lock_memory();
+        let held = asked.clone().cpus(&CpuSet::from_iter([3])).nice(5).without(Condition::TIMER_SLACK);
+        let all = settings(&asked, &held);
+        let shown: Vec<_> = all.iter().map(|setting| (setting.condition.as_str(), setting.phrase.as_str())).collect();
+        assert_eq!(
+            shown,
+            [
+                ("policy", "SCHED_FIFO 40"),
+                ("nice", "nice 5"),
+                ("cpu", "CPU 3"),
+                ("timer-slack", "slack 1 ns"),
+                ("lock-memory", "memory locked")
+            ]
+        );
+        let values = |name: &str| {
+            all.iter()
+                .find(|setting| setting.condition == name)
+                .map(|found| (found.asked.clone(), found.applied.clone()))
+        };
+        assert_eq!(values("nice"), Some((None, Some(Param::Int(5)))));
+        assert_eq!(values("cpu"), Some((None, Some(Param::Text("3".into())))));
+        assert_eq!(values("timer-slack"), Some((Some(Param::Int(1)), None)), "asked, and not to be read");
+        assert_eq!(values("lock-memory"), Some((Some(Param::Flag(true)), Some(Param::Flag(true)))));
     }
 }

@@ -7,18 +7,16 @@
 //!
 //! No module here knows a family.
 
-pub mod breaks;
-pub mod error;
+pub(crate) mod breaks;
+pub(crate) mod error;
 mod family;
 pub(crate) mod figures;
 pub(crate) mod ledger;
 pub(crate) mod places;
-pub mod plan;
-pub(crate) mod progress;
+pub(crate) mod plan;
 pub(crate) mod rounds;
-pub mod schedule;
-pub mod session;
-pub(crate) mod settings;
+pub(crate) mod schedule;
+pub(crate) mod session;
 pub(crate) mod stage;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -30,22 +28,23 @@ use punctual::conditions::{Applied, Refused};
 use punctual_record::{ConditionSet, NotMeasured, Notice, Run, Series, SeriesTally};
 
 use breaks::Look;
-pub use error::{Error, Failure, Unavailable};
+pub use error::Error;
+pub(crate) use error::{Failure, Unavailable};
 use family::WithExtras;
-pub(crate) use family::{Bench, CellId, Family, Layout, Measured, OpenBench, Report, Scene, names};
+pub(crate) use family::{Bench, CellId, Family, Gathered, Layout, Measured, Report, Scene, names};
+pub use ledger::condition_set;
 pub(crate) use ledger::{Ledger, Shared};
 pub(crate) use places::Place;
 pub use places::one_cpu;
 pub use plan::{BadVariant, Input, PlanError, Request, Variant, Watched};
-pub(crate) use progress::Portion;
-pub use progress::{Observer, Progress, Silent, Stop};
 use rounds::Rounds;
 pub use schedule::Amount;
 pub use session::Session;
-pub use settings::condition_set;
+pub(crate) use stage::Portion;
 use stage::Stage;
-pub use watch::Tracer;
+pub use stage::{Observer, Progress, Silent, Stop};
 use watch::Watching;
+pub use watch::{Sight, Tracer, sight};
 
 /// The results of a family after its run.
 pub(crate) struct Done<X> {
@@ -59,7 +58,7 @@ pub(crate) struct Done<X> {
 pub(crate) fn run<F: Family>(family: F, session: &mut Session<'_>) -> Result<Done<F::Extra>, Error> {
     let Performed { family, mut ledger, extras, refused } = performed(family, session)?;
     ledger.causes.take().into_iter().for_each(|causes| session.set_causes(causes));
-    let met = settings::report(family.request(), &ledger, &refused, session);
+    let met = ledger.report(family.request(), &refused, session);
     let wrong = enter_cells(&*family, ledger, (&extras, &refused), session);
     met?;
     Ok(Done { extras, wrong })
@@ -114,21 +113,21 @@ fn perform<F: Family>(
     let (request, schedule) = (family.request(), family.schedule());
     stage.announce(schedule.at_most());
     let mut scene = Scene { stage, ledger, refused: Vec::new() };
-    let company = family.gather(&scene);
-    let Applied { guard: mut base, refused } = settings::apply(&request.base, ledger);
+    let gathered = family.gather(&scene);
+    let Applied { guard: mut base, refused } = ledger.apply(&request.base);
     scene.refused = refused;
-    match company {
+    match gathered {
         Err(failure) => ledger.open().failures.fill(Some(failure)),
         Ok(_) if request.require && !scene.refused.is_empty() => {}
-        Ok(company) => {
-            let mut bench = family.open(company, &scene)?;
+        Ok(open) => {
+            let mut bench = open(&scene)?;
             let variant_of = (0..family.cells()).map(|cell| family.variant(cell)).collect();
             let mut bench = WithExtras { bench: &mut *bench, extras: extras.clone() };
             let (bench, ledger, base, look) = (&mut bench, ledger.clone(), &mut base, Look::now);
             Rounds { bench, schedule, request, variant_of, ledger, stage, base, look, watching }.perform();
         }
     }
-    settings::put_back(base, ledger);
+    ledger.put_back(base);
     Ok(scene.refused)
 }
 

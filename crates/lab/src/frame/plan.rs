@@ -58,8 +58,6 @@ pub enum Input {
     Loops,
     /// The work of a loop or an activation.
     Work,
-    /// Time from one activation to the next.
-    Period,
     /// Activations per round.
     Periods,
     /// Deadline of an activation's work, relative to the activation.
@@ -93,7 +91,6 @@ impl Input {
             Self::Check => "check",
             Self::Loops => "number of loops",
             Self::Work => "work",
-            Self::Period => "period",
             Self::Periods => "number of periods",
             Self::Deadline => "deadline",
             Self::Switches => "number of switches",

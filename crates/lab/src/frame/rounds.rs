@@ -27,10 +27,8 @@ use super::error::Failure;
 use super::family::Bench;
 use super::ledger::{Held, Ledger, Shared};
 use super::plan::{Request, Variant};
-use super::progress::Progress;
 use super::schedule::Schedule;
-use super::settings;
-use super::stage::Stage;
+use super::stage::{Progress, Stage};
 use super::watch::Watching;
 
 /// One performance of all rounds.
@@ -195,7 +193,7 @@ impl Rounds<'_> {
             let (conditions, busy_ns) = (label.clone(), tripped.busy.as_nanos() as u64);
             self.ledger.open().notices.push(Notice::WatchdogTripped { conditions, busy_ns });
         }
-        settings::put_back(applied.guard, &self.ledger);
+        self.ledger.put_back(applied.guard);
         outcome
     }
 

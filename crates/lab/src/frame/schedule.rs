@@ -19,11 +19,11 @@ pub enum Amount {
 
 /// The estimated cost of a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CellCost {
+pub(crate) struct CellCost {
     /// Cost of an operation without any delay, in ns. It sets the share of time.
-    pub ideal_ns: f64,
+    pub(crate) ideal_ns: f64,
     /// Expected cost of an operation, in ns. It sets how many fit, until a measurement replaces it.
-    pub expected_ns: f64,
+    pub(crate) expected_ns: f64,
 }
 
 impl CellCost {
@@ -35,7 +35,7 @@ impl CellCost {
 
 /// Divides samples or time among cells and rounds.
 #[derive(Debug, Clone)]
-pub struct Schedule {
+pub(crate) struct Schedule {
     amount: Amount,
     rounds: u32,
     cells: Vec<Cell>,
@@ -81,8 +81,7 @@ const MOST_PER_BATCH: f64 = 1e7;
 
 impl Schedule {
     /// A schedule for these cells. `rounds` is at least 1.
-    #[must_use]
-    pub fn new(amount: Amount, rounds: u32, cells: impl IntoIterator<Item = CellCost>) -> Self {
+    pub(crate) fn new(amount: Amount, rounds: u32, cells: impl IntoIterator<Item = CellCost>) -> Self {
         let cell = |c: CellCost| Cell {
             weight: c.ideal_ns.max(1.0).sqrt(),
             cost_ns: c.expected_ns.max(1.0),
@@ -102,8 +101,7 @@ impl Schedule {
 
     /// This many operations of every cell in each round. Each takes about `each`, and all together at most `at_most`.
     /// There is no pilot.
-    #[must_use]
-    pub fn fixed(rounds: u32, operations: u32, each: Duration, cells: usize, at_most: Duration) -> Self {
+    pub(crate) fn fixed(rounds: u32, operations: u32, each: Duration, cells: usize, at_most: Duration) -> Self {
         let amount = Amount::Samples(u64::from(rounds) * u64::from(operations));
         let ns = each.as_nanos() as f64;
         let schedule = Self::new(amount, rounds, vec![CellCost::exactly(ns); cells]);
@@ -111,21 +109,18 @@ impl Schedule {
     }
 
     /// The same without a pilot: every batch begins with its own preparations.
-    #[must_use]
-    pub fn without_pilot(self) -> Self {
+    pub(crate) fn without_pilot(self) -> Self {
         Self { unrehearsed: true, ..self }
     }
 
     /// Number of rounds.
-    #[must_use]
-    pub const fn rounds(&self) -> u32 {
+    pub(crate) const fn rounds(&self) -> u32 {
         self.rounds
     }
 
     /// Expected duration of the rounds. If a time is requested, it is the time that the pilot left, but at least
     /// half. On a busy machine a pilot may take longer than a short run.
-    #[must_use]
-    pub fn expected(&self) -> Duration {
+    pub(crate) fn expected(&self) -> Duration {
         match self.amount {
             Amount::Time(time) => time.saturating_sub(self.pilot.unwrap_or_default()).max(time / 2),
             Amount::Samples(n) => {
@@ -137,15 +132,14 @@ impl Schedule {
     }
 
     /// Enters the pilot's duration. Returns the expected duration of the rounds.
-    pub fn after_pilot(&mut self, took: Duration) -> Duration {
+    pub(crate) fn after_pilot(&mut self, took: Duration) -> Duration {
         self.pilot = Some(took);
         self.expected()
     }
 
     /// Longest duration of pilot and rounds, or, after the pilot, of the rounds. A requested time is kept. A number
     /// of samples may exceed the pilot's estimate, but not several times.
-    #[must_use]
-    pub fn at_most(&self) -> Duration {
+    pub(crate) fn at_most(&self) -> Duration {
         if let Some(at_most) = self.at_most {
             return at_most;
         }
@@ -158,14 +152,12 @@ impl Schedule {
 
     /// Whether the rounds are over, `gone` after they began. A requested time is kept, even if a machine busier than
     /// in the pilot has left out some batches.
-    #[must_use]
-    pub fn is_over(&self, gone: Duration) -> bool {
+    pub(crate) fn is_over(&self, gone: Duration) -> bool {
         matches!(self.amount, Amount::Time(_)) && gone > self.expected() + LATE
     }
 
     /// This cell's share of the whole time.
-    #[must_use]
-    pub fn share(&self, cell: usize) -> Duration {
+    pub(crate) fn share(&self, cell: usize) -> Duration {
         match self.amount {
             Amount::Samples(_) => Duration::MAX,
             Amount::Time(time) => time.mul_f64(self.cells[cell].weight / self.total_weight()),
@@ -173,34 +165,31 @@ impl Schedule {
     }
 
     /// The time of which this cell's share is this many ns, rounded up to two digits.
-    #[must_use]
-    pub fn pays_for(&self, cell: usize, ns: f64) -> Duration {
+    pub(crate) fn pays_for(&self, cell: usize, ns: f64) -> Duration {
         let ns = ns * self.total_weight() / self.cells[cell].weight;
         let unit = 10_f64.powf(ns.max(10.0).log10().floor() - 1.0);
         Duration::from_nanos(((ns / unit - 1e-6).ceil() * unit) as u64)
     }
 
     /// Whether the run pays for at least one operation of this cell.
-    #[must_use]
-    pub fn affords(&self, cell: usize) -> bool {
+    pub(crate) fn affords(&self, cell: usize) -> bool {
         self.share(cell).as_nanos() as f64 >= self.cells[cell].cost_ns
     }
 
     /// Gives a cell's share to the others.
-    pub fn drop_cell(&mut self, cell: usize) {
+    pub(crate) fn drop_cell(&mut self, cell: usize) {
         self.cells[cell].dropped = true;
     }
 
     /// Number of operations in the pilot when it has taken `gone` so far. Some operations warm up the caches. There
     /// is none if the first is too long to discard, or if the pilot has used its share of the time.
-    #[must_use]
-    pub fn pilot_operations(&self, cell: usize, gone: Duration) -> u64 {
+    pub(crate) fn pilot_operations(&self, cell: usize, gone: Duration) -> u64 {
         let enough = self.unrehearsed || matches!(self.amount, Amount::Time(time) if gone > time / PILOT_SHARE);
         if self.cells[cell].cost_ns < LONG_NS && !enough { 3 } else { 0 }
     }
 
     /// Enters the measured cost of an operation of the cell.
-    pub fn learn(&mut self, cell: usize, cost_ns: f64) {
+    pub(crate) fn learn(&mut self, cell: usize, cost_ns: f64) {
         // A duration known in advance covers more than the operations.
         if self.at_most.is_none() && cost_ns.is_finite() && cost_ns > 0.0 {
             let cell = &mut self.cells[cell];
@@ -212,19 +201,17 @@ impl Schedule {
     }
 
     /// Expected cost of an operation of the cell, ns.
-    #[must_use]
-    pub fn cost_ns(&self, cell: usize) -> f64 {
+    pub(crate) fn cost_ns(&self, cell: usize) -> f64 {
         self.cells[cell].cost_ns
     }
 
     /// Whether a number of samples was requested, not a time.
-    #[must_use]
-    pub const fn counts_samples(&self) -> bool {
+    pub(crate) const fn counts_samples(&self) -> bool {
         matches!(self.amount, Amount::Samples(_))
     }
 
     /// Number of operations of the cell in `round` (from 0), with `left` of the time to go.
-    pub fn take(&mut self, cell: usize, round: u32, left: Duration) -> u64 {
+    pub(crate) fn take(&mut self, cell: usize, round: u32, left: Duration) -> u64 {
         if self.cells[cell].dropped {
             return 0;
         }

@@ -14,8 +14,8 @@ use punctual_record::{
 };
 
 use super::places::{Aside, Place, Warden};
-use super::progress::{Observer, OfRun, Portion, Stop};
-use super::stage::{Stage, perform};
+
+use super::stage::{Observer, OfRun, Portion, Stage, Stop, perform};
 use super::watch::Tracer;
 
 /// Steal time above this share affects the tail of the figures: 1 %.
@@ -242,19 +242,18 @@ impl<'a> Session<'a> {
     }
 
     /// The run ends early for this reason: it does not contain all that was requested.
-    pub fn cut_short(&mut self, why: Notice) {
+    pub(crate) fn cut_short(&mut self, why: Notice) {
         self.run.complete = false;
         self.notice(why);
     }
 
     /// The run ends early, with an error for the reason.
-    pub fn incomplete(&mut self) {
+    pub(crate) fn incomplete(&mut self) {
         self.run.complete = false;
     }
 
     /// Time from the beginning of the run to a moment on `CLOCK_MONOTONIC`, ns.
-    #[must_use]
-    pub fn time_of(&self, at_ns: i64) -> u64 {
+    pub(crate) fn time_of(&self, at_ns: i64) -> u64 {
         (at_ns - self.account.begin_ns).max(0).unsigned_abs()
     }
 
@@ -266,7 +265,7 @@ impl<'a> Session<'a> {
     }
 
     /// Adds to the usage of the measuring threads.
-    pub fn add_usage(&mut self, used: Usage) {
+    pub(crate) fn add_usage(&mut self, used: Usage) {
         let so_far = &mut self.account.own.involuntary_switches;
         *so_far = used.involuntary.map(|more| so_far.unwrap_or(0) + more).or(*so_far);
     }

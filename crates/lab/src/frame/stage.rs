@@ -3,7 +3,7 @@
 //! An experiment runs on a thread of its own. Its conditions (real-time policy, affinity, slack) hold for that
 //! thread only. The thread that called `perform` sleeps in a channel, without a timeout, while the experiment
 //! measures. Between batches the experiment calls [`Stage::pause`]: the caller draws, then returns control. The two
-//! never run at once, so no drawing thread disturbs the measurement.
+//! never run at once, so no drawing thread disturbs the measurement. An [`Observer`] sees the progress.
 //!
 //! [`Stop::request`] ends an experiment early. It sets a flag that every wait checks, interrupts the current wait
 //! with a signal, and wakes the caller. A thread of higher priority may hold the experiment's CPU. An experiment that
@@ -13,17 +13,19 @@
 //! The experiment announces its duration ([`Stage::announce`]). After that time and a grace, the caller ends it in
 //! the same way. The caller stays off the measured CPUs meanwhile (`Place`).
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::sched;
-use punctual_linux::signal::Interruptible;
+use punctual_linux::signal::{Interrupter, Interruptible};
+use punctual_record::Run;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::places::{Aside, Place};
-use super::progress::{Observer, Progress, Stop};
 
 /// Time for an interrupted experiment to return before it is moved off its CPU. Most return within a millisecond.
 const COMES_BACK: Duration = Duration::from_millis(250);
@@ -73,7 +75,7 @@ impl Stage {
     }
 }
 
-/// Runs `experiment` on a thread of its own, with signals blocked, and reports its progress to `observer`. `grace`: how much
+/// Runs `experiment` on a thread of its own, with signals blocked, and reports its progress to the observer of the run. `grace`: how much
 /// longer than announced it may take. Returns its result, and how much longer than announced it took. `None`: it was asked to end
 /// and did not come back in time.
 ///
@@ -81,7 +83,7 @@ impl Stage {
 /// With the experiment's own panic, after its thread has restored everything.
 pub(crate) fn perform<R: Send + 'static>(
     stop: &Stop,
-    observer: &mut dyn Observer,
+    of_run: &mut OfRun<'_>,
     (place, grace): (&Place, Duration),
     experiment: impl FnOnce(&Stage) -> R + Send + 'static,
 ) -> std::io::Result<(Option<R>, Duration)> {
@@ -121,7 +123,7 @@ pub(crate) fn perform<R: Send + 'static>(
         aside.hurry();
     }
     let mut attendance = Attendance { stop, turn: &turn, grace, due: None };
-    let outcome = attendance.attend(&inbox, observer);
+    let outcome = attendance.attend(&inbox, of_run);
     let overran = attendance.overran();
     stop.wakes_nobody();
     linux::child::set_deadline(None);
@@ -168,7 +170,7 @@ enum Ending {
 
 impl Attendance<'_> {
     /// `None`: the experiment was left behind.
-    fn attend<R>(&mut self, inbox: &Receiver<Event<R>>, observer: &mut dyn Observer) -> Option<std::thread::Result<R>> {
+    fn attend<R>(&mut self, inbox: &Receiver<Event<R>>, of_run: &mut OfRun<'_>) -> Option<std::thread::Result<R>> {
         let asked = || Ending::Asked(Instant::now() + COMES_BACK);
         let mut ending = if self.stop.requested() { asked() } else { Ending::No };
         loop {
@@ -178,8 +180,8 @@ impl Attendance<'_> {
             };
             match next(inbox, until)? {
                 Some(Event::HandOver(what)) => {
-                    self.take(what, observer);
-                    let _ = self.turn.send(!self.stop.requested() && !observer.has_enough());
+                    self.take(what, of_run);
+                    let _ = self.turn.send(!self.stop.requested() && !of_run.observer.has_enough());
                 }
                 Some(Event::Stop) if matches!(ending, Ending::No) => ending = asked(),
                 Some(Event::Stop) => {}
@@ -206,10 +208,10 @@ impl Attendance<'_> {
         over.unwrap_or_default()
     }
 
-    fn take(&mut self, what: HandOver, observer: &mut dyn Observer) {
+    fn take(&mut self, what: HandOver, of_run: &mut OfRun<'_>) {
         match what {
-            HandOver::Draw(progress) => observer.progress(&progress),
-            HandOver::Say(line) => observer.line(&line),
+            HandOver::Draw(progress) => of_run.progress(&progress),
+            HandOver::Say(line) => of_run.observer.line(&line),
             HandOver::Announce(takes) => {
                 let takes = takes.saturating_add(self.grace);
                 // A time beyond the clock's range is no limit.
@@ -231,12 +233,198 @@ fn next<R>(inbox: &Receiver<Event<R>>, until: Option<Instant>) -> Option<Option<
     }
 }
 
+/// The progress of an experiment, reported while no clock runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// The next measurement, in words.
+    pub doing: String,
+    /// A part of it, or what it has shown so far, in words.
+    pub detail: Option<String>,
+    /// The part done, 0 to 1.
+    pub done: f64,
+    /// Estimated time left.
+    pub left: Duration,
+}
+
+/// The part of a run that an experiment is. The default is the whole run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Portion {
+    /// Duration of the experiments before it.
+    pub before: Duration,
+    /// Its duration.
+    pub takes: Duration,
+    /// Duration of the experiments after it.
+    pub after: Duration,
+}
+
+impl Portion {
+    /// The progress of the run, from that of the experiment.
+    fn of_run(&self, progress: &Progress) -> Progress {
+        let whole = (self.before + self.takes + self.after).as_secs_f64();
+        let done = match whole > 0.0 {
+            true => (self.before.as_secs_f64() + self.takes.as_secs_f64() * progress.done.clamp(0.0, 1.0)) / whole,
+            false => progress.done,
+        };
+        Progress { done, left: progress.left.saturating_add(self.after), ..progress.clone() }
+    }
+}
+
+/// Receives the progress of an experiment.
+pub trait Observer {
+    /// Called on the caller's thread, between two batches of measurements, never during one.
+    fn progress(&mut self, progress: &Progress);
+
+    /// Whether it takes the run so far.
+    fn takes_runs(&self) -> bool {
+        false
+    }
+
+    /// The run so far, with the figures of the current experiment. Called under the same conditions as [`Observer::progress`].
+    fn so_far(&mut self, _run: &dyn Fn() -> Run) {}
+
+    /// Whether the run shows enough: an experiment that can end early then does, and the run is complete.
+    fn has_enough(&self) -> bool {
+        false
+    }
+
+    /// A line of output from the experiment. Called under the same conditions as [`Observer::progress`].
+    fn line(&mut self, _text: &str) {}
+
+    /// A warning that cannot wait for the report. Called before an experiment starts.
+    fn warn(&mut self, _text: &str) {}
+
+    /// Called once at the end.
+    fn finish(&mut self) {}
+}
+
+/// An observer of a run, of which the experiment is a portion.
+pub(crate) struct OfRun<'o> {
+    pub(crate) observer: &'o mut dyn Observer,
+    pub(crate) portion: Portion,
+    /// The run so far, for an observer that takes it.
+    pub(crate) so_far: Option<&'o dyn Fn() -> Run>,
+}
+
+impl OfRun<'_> {
+    /// Shows the progress of the experiment as that of the run.
+    fn progress(&mut self, progress: &Progress) {
+        self.observer.progress(&self.portion.of_run(progress));
+        if let Some(run) = self.so_far {
+            self.observer.so_far(run);
+        }
+    }
+}
+
+/// An observer that does nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn progress(&mut self, _: &Progress) {}
+}
+
+/// Whether to continue after an interruption: EINTR if the process wants to stop.
+#[inline]
+pub(crate) fn go_on(call: &'static str) -> linux::Result<()> {
+    if linux::stop::requested() { Err(linux::Error::from_errno(call, linux::EINTR)) } else { Ok(()) }
+}
+
+/// A handle that ends a run early, from any thread.
+#[derive(Clone, Default)]
+pub struct Stop {
+    shared: Arc<StopShared>,
+}
+
+#[derive(Default)]
+struct StopShared {
+    /// Interrupts the measuring thread, if there is one.
+    interrupter: Mutex<Option<Interrupter>>,
+    wake_caller: Mutex<Option<Box<dyn Fn() + Send>>>,
+    reason: Mutex<Option<String>>,
+    overdue: AtomicBool,
+    /// Supervising threads: they stay off the measured CPUs.
+    attendants: Mutex<Vec<i32>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Stop {
+    /// Asks the run to end now. `reason` is the signal's name. Later requests have no effect.
+    pub fn request(&self, reason: &str) {
+        lock(&self.shared.reason).get_or_insert_with(|| reason.to_owned());
+        self.interrupt();
+        if let Some(wake) = lock(&self.shared.wake_caller).as_ref() {
+            wake();
+        }
+    }
+
+    /// Ends the run because its announced time is over.
+    fn expire(&self) {
+        self.shared.overdue.store(true, Ordering::Release);
+        self.interrupt();
+    }
+
+    /// Interrupts the current wait, if there is one.
+    pub(crate) fn interrupt(&self) {
+        linux::stop::request();
+        if let Some(interrupter) = lock(&self.shared.interrupter).as_ref() {
+            // An error means that the thread has just ended: harmless.
+            let _ = interrupter.interrupt();
+        }
+    }
+
+    /// Registers the calling thread as one that passes on requests. It stays off the measured CPUs during an
+    /// experiment, so that it can always do so.
+    pub fn attend_from_this_thread(&self) {
+        lock(&self.shared.attendants).push(linux::sched::current_thread_id());
+    }
+
+    /// Calls `wake` at every later request until an experiment begins, for waits before it. For earlier requests see
+    /// [`Stop::requested`].
+    pub fn wake_by(&self, wake: impl Fn() + Send + 'static) {
+        *lock(&self.shared.wake_caller) = Some(Box::new(wake));
+    }
+
+    /// From now on requests interrupt this thread. `None`: no thread.
+    pub(crate) fn interrupts(&self, thread: Option<Interrupter>) {
+        *lock(&self.shared.interrupter) = thread;
+    }
+
+    /// From now on requests wake no thread.
+    fn wakes_nobody(&self) {
+        *lock(&self.shared.wake_caller) = None;
+    }
+
+    /// The threads that called [`Stop::attend_from_this_thread`].
+    fn attendants(&self) -> Vec<i32> {
+        lock(&self.shared.attendants).clone()
+    }
+
+    /// The reason for the request to end, if any.
+    #[must_use]
+    pub fn reason(&self) -> Option<String> {
+        lock(&self.shared.reason).clone()
+    }
+
+    /// Whether the run was ended because it took longer than announced.
+    pub(crate) fn overdue(&self) -> bool {
+        self.shared.overdue.load(Ordering::Acquire)
+    }
+
+    /// Whether the run was asked to end, or is overdue.
+    #[must_use]
+    pub fn requested(&self) -> bool {
+        lock(&self.shared.reason).is_some() || self.overdue()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use punctual_testing::in_a_process_of_its_own;
 
     use super::*;
-    use crate::frame::progress::Silent;
 
     const ANYWHERE: (&Place, Duration) = (&Place { cpus: Vec::new(), real_time: false }, Duration::ZERO);
 
@@ -248,6 +436,10 @@ mod tests {
         }
     }
 
+    fn whole(observer: &mut dyn Observer) -> OfRun<'_> {
+        OfRun { observer, portion: Portion::default(), so_far: None }
+    }
+
     fn at(done: f64) -> Progress {
         Progress { doing: "testing".into(), detail: None, done, left: Duration::ZERO }
     }
@@ -255,8 +447,9 @@ mod tests {
     #[test]
     fn the_observer_sees_every_pause_in_order() {
         let mut seen = Counting(Vec::new());
-        let outcome =
-            perform(&Stop::default(), &mut seen, ANYWHERE, |stage| (0..5).all(|i| stage.pause(at(f64::from(i)))));
+        let outcome = perform(&Stop::default(), &mut whole(&mut seen), ANYWHERE, |stage| {
+            (0..5).all(|i| stage.pause(at(f64::from(i))))
+        });
         assert_eq!(outcome.unwrap().0, Some(true));
         assert_eq!(seen.0, [0.0, 1.0, 2.0, 3.0, 4.0]);
     }
@@ -268,7 +461,7 @@ mod tests {
             return;
         }
         let stop = Stop::default();
-        let performance = perform(&stop, &mut Silent, ANYWHERE, |stage| {
+        let performance = perform(&stop, &mut whole(&mut Silent), ANYWHERE, |stage| {
             let announced = stage.announce(Duration::from_millis(20));
             while !linux::stop::requested() {
                 std::thread::yield_now();
@@ -287,11 +480,11 @@ mod tests {
             return;
         }
         let stop = Stop::default();
-        let unhurried = perform(&stop, &mut Silent, ANYWHERE, |_| {
+        let unhurried = perform(&stop, &mut whole(&mut Silent), ANYWHERE, |_| {
             std::thread::sleep(Duration::from_millis(50));
         });
         assert!(unhurried.unwrap().0.is_some() && !stop.requested());
-        let performance = perform(&stop, &mut Silent, ANYWHERE, |stage| {
+        let performance = perform(&stop, &mut whole(&mut Silent), ANYWHERE, |stage| {
             stage.announce(Duration::from_millis(20));
             // Continues after a signal.
             std::thread::sleep(Duration::from_secs(3600));
@@ -305,7 +498,7 @@ mod tests {
         if !in_a_process_of_its_own("frame::stage::tests::real_time_threads_are_bounded_by_the_kernel") {
             return;
         }
-        let limit = perform(&Stop::default(), &mut Silent, ANYWHERE, |_| getrlimit(Resource::Rttime));
+        let limit = perform(&Stop::default(), &mut whole(&mut Silent), ANYWHERE, |_| getrlimit(Resource::Rttime));
         let limit = limit.unwrap().0.expect("it comes back");
         assert!(limit.current.is_some_and(|us| us <= 5_000_000) && limit.maximum.is_some_and(|us| us <= 6_000_000));
     }
@@ -313,8 +506,26 @@ mod tests {
     #[test]
     fn a_panic_on_the_stage_reaches_the_caller() {
         let caught = std::panic::catch_unwind(|| {
-            let _ = perform(&Stop::default(), &mut Silent, ANYWHERE, |_| panic!("on stage"));
+            let _ = perform(&Stop::default(), &mut whole(&mut Silent), ANYWHERE, |_| panic!("on stage"));
         });
         assert!(caught.is_err());
+    }
+
+    #[test]
+    fn the_parts_of_a_run_have_one_progress() {
+        let s = Duration::from_secs;
+        let (first, last) = (
+            Portion { takes: s(6), after: s(2), ..Portion::default() },
+            Portion { before: s(6), takes: s(2), after: s(0) },
+        );
+        let seen = |portion: Portion, done, left| {
+            let seen = portion.of_run(&Progress { doing: String::new(), detail: None, done, left: s(left) });
+            (seen.done, seen.left)
+        };
+        assert_eq!(seen(first, 0.5, 3), (0.375, s(5)));
+        assert_eq!(seen(first, 1.0, 0), (0.75, s(2)));
+        assert_eq!(seen(last, 0.0, 2), (0.75, s(2)));
+        assert_eq!(seen(last, 1.0, 0), (1.0, s(0)));
+        assert_eq!(seen(Portion::default(), 0.5, 3), (0.5, s(3)), "a run of one part");
     }
 }

@@ -1,4 +1,4 @@
-//! Watching the measuring thread and its children: why they wake up late.
+//! Watching the measuring thread and its children: why they wake up late ([`Watching`]), and the CPU on which that can be seen ([`Sight`]).
 //!
 //! Figures come from rounds that are not watched, causes from rounds that are. Two rounds make a pair. The order within
 //! a pair alternates, so that drift does not look like an effect of watching. A watched batch is performed in pieces,
@@ -6,6 +6,9 @@
 //! small, since small rings stay in the CPU's cache: the events of a wake-up then cost a third less.
 //!
 //! A [`Tracer`], such as the writer of a trace, sees the events of the watched rounds too.
+//!
+//! A CPU that was offline may hide the events of its idle thread (a kernel's static calls are patched on online CPUs only). There, no
+//! wake-up can be split, since it is not known when the CPU left its idle state.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -44,17 +47,9 @@ pub(crate) struct Watching {
     halves: BTreeMap<usize, (u32, f64)>,
     /// Watched p50 less unwatched p50 of a pair, ns.
     differences: Vec<f64>,
-    /// The scheduler's account of the measuring thread in the watched rounds.
-    own: Own,
-}
-
-/// Elapsed time, CPU time, time waited for a CPU, voluntary switches.
-#[derive(Debug, Default, Clone, Copy)]
-struct Own {
-    elapsed_ns: u64,
-    cpu_ns: u64,
+    /// The scheduler's account of the measuring thread in the watched rounds, and its time of waiting for a CPU.
+    own: Sum,
     run_delay_ns: Option<u64>,
-    switches: u64,
 }
 
 impl Watching {
@@ -130,7 +125,9 @@ impl Watching {
             let n = left.min(piece(cost_ns));
             let before = thread_run_delay_ns();
             let used = perform(n)?;
-            self.own.add(used, before.zip(thread_run_delay_ns()));
+            let waited = before.zip(thread_run_delay_ns()).map(|(before, after)| after.saturating_sub(before));
+            self.run_delay_ns = waited.map(|more| self.run_delay_ns.unwrap_or(0) + more).or(self.run_delay_ns);
+            self.own.add(used);
             self.read();
             sum.add(used);
             left -= n;
@@ -181,36 +178,26 @@ impl Watching {
                 (None, Some(Notice::Unseen(without("causes of late wake-ups", &error))))
             }
             Some(Err(error)) => {
-                let missing = without(WAKE_UPS, &error);
+                let (missing, own) = (without(WAKE_UPS, &error), self.own.usage());
                 let program = Program {
                     name: "punctual".into(),
                     pid: std::process::id(),
                     threads: 1,
-                    cpu_ns: Some(self.own.cpu_ns),
-                    run_delay_ns: self.own.run_delay_ns,
+                    cpu_ns: Some(own.cpu_ns.unwrap_or(0)),
+                    run_delay_ns: self.run_delay_ns,
                     status: None,
                 };
                 let causes = Causes {
                     program: Some(program),
                     source: CauseSource::RunDelay,
-                    watched_ns: self.own.elapsed_ns,
-                    wake_ups: self.own.switches,
+                    watched_ns: own.elapsed_ns,
+                    wake_ups: own.voluntary.unwrap_or(0),
                     missing: vec![missing.clone()],
                     ..Causes::default()
                 };
                 (Some(causes), Some(Notice::Unseen(missing)))
             }
         }
-    }
-}
-
-impl Own {
-    fn add(&mut self, used: Usage, delays: Option<(u64, u64)>) {
-        self.elapsed_ns += used.elapsed_ns;
-        self.cpu_ns += used.cpu_ns.unwrap_or(0);
-        self.switches += used.voluntary.unwrap_or(0);
-        let more = delays.map(|(before, after)| after.saturating_sub(before));
-        self.run_delay_ns = more.map(|more| self.run_delay_ns.unwrap_or(0) + more).or(self.run_delay_ns);
     }
 }
 
@@ -245,6 +232,56 @@ pub trait Tracer: fmt::Debug + Send {
 
     /// The records since the last call.
     fn take(&mut self, batch: &Batch);
+}
+
+/// Most CPUs that are looked at.
+const CPUS: usize = 8;
+/// Sleeps until a CPU has shown its idle thread, or not, and how often that is looked at.
+const SLEEPS: u32 = 20;
+const LOOKS: u32 = 5;
+const SLEEP: Duration = Duration::from_micros(200);
+
+/// The result of a look.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sight {
+    /// The CPU to watch on.
+    pub cpu: usize,
+    /// Those that were looked at and hide their idle thread.
+    pub hidden: Vec<usize>,
+}
+
+/// Looks at the CPUs that this process may use, from the last one: the first ones serve most interrupts. `None`: the kernel shows no
+/// events, no thread can be started, or all CPUs hide their idle thread. The CPUs that hide it may differ with the room. Own waits
+/// (`Small`) and other programs (`Large`) are recorded in different ways.
+#[must_use]
+pub fn sight(room: Room) -> Option<Sight> {
+    // A thread of its own: it moves from CPU to CPU.
+    std::thread::Builder::new().spawn(move || look(room)).ok()?.join().ok()?
+}
+
+fn look(room: Room) -> Option<Sight> {
+    let allowed = sched::affinity(0).ok()?;
+    let own = Target { tids: vec![sched::current_thread_id()], with_children: false };
+    let mut watch = Watch::open(&own, Level::Core, room).ok()?;
+    let (mut hidden, mut busy) = (Vec::new(), None);
+    for cpu in allowed.into_iter().rev().take(CPUS) {
+        sched::set_affinity(0, &[cpu]).ok()?;
+        for _ in 0..LOOKS {
+            watch.switch(true).ok()?;
+            (0..SLEEPS).for_each(|_| std::thread::sleep(SLEEP));
+            watch.switch(false).ok()?;
+            if watch.shows_idle(cpu).is_some() {
+                break;
+            }
+        }
+        match watch.shows_idle(cpu) {
+            Some(true) => return Some(Sight { cpu, hidden }),
+            Some(false) => hidden.push(cpu),
+            None => busy = busy.or(Some(cpu)),
+        }
+    }
+    // Of a CPU that is never idle nothing is hidden.
+    Some(Sight { cpu: busy?, hidden })
 }
 
 #[cfg(test)]
@@ -310,5 +347,14 @@ mod tests {
         assert_eq!((causes.watched_ns, causes.missing[0].remedy.is_some()), (3_000, true));
         assert!(matches!(notice, Some(Notice::Unseen(Unseen { remedy: Some(_), .. }))), "{notice:?}");
         assert_eq!(Watching::new(Watched::Never, None).end(), (None, None));
+    }
+
+    #[test]
+    fn a_cpu_of_this_process_is_found_or_none_is_seen() {
+        let allowed = sched::affinity(0).unwrap();
+        let Some(sight) = sight(Room::Small) else { return punctual_testing::lacks(punctual_testing::Lack::Events) };
+        assert!(allowed.contains(&sight.cpu) && !sight.hidden.contains(&sight.cpu), "{sight:?}");
+        assert!(sight.hidden.iter().all(|cpu| allowed.contains(cpu)), "{sight:?}");
+        assert_eq!(sched::affinity(0).unwrap(), allowed, "the caller stays");
     }
 }

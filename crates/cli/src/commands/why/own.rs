@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use punctual::{CpuSet, format_duration};
+use punctual_lab::Sight;
 use punctual_lab::paths::{self, LONGEST_WAIT, Subject};
-use punctual_lab::sight::{self, Sight};
 use punctual_lab::wait::{self, Plan, Request};
 use punctual_record::{Notice, Unseen};
 use punctual_trace::Room;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     let mut plan = Plan::new(request).map_err(BadUsage::from)?;
     let asked = args.measure.conditions.cpus();
     measure(NAME, &args.outputs(), &cpu_lock::cpus(asked.as_ref()), |session| {
-        let sight = if asked.is_none() { sight::find(Room::Small) } else { None };
+        let sight = if asked.is_none() { punctual_lab::sight(Room::Small) } else { None };
         if let Some(Sight { cpu, .. }) = sight {
             plan.request.base = plan.request.base.cpu(cpu);
         }

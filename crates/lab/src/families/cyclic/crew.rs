@@ -15,8 +15,7 @@ use punctual_linux::signal::{self, Interrupter, Interruptible};
 use punctual_linux::{memory, sched};
 use punctual_record::Usage;
 
-use super::bell::Bell;
-use super::gauge::{Gauge, Keep};
+use super::gauge::{Bell, Gauge, Keep};
 use super::turn::{Cycle, Kernel, Limits, SmiCounter, Turn, Waiting};
 use crate::frame::figures::Meter;
 use crate::frame::stage::limit_real_time;
@@ -142,8 +141,7 @@ impl Crew {
     }
 
     /// The threads with their names: the CPU, and where several have it, the number of the thread after it (`0.2`).
-    #[must_use]
-    pub fn members(&self) -> &[(String, Member)] {
+    pub(crate) fn members(&self) -> &[(String, Member)] {
         &self.members
     }
 

@@ -6,11 +6,9 @@
 //! [`run`] applies the conditions and starts the load and a thread on each CPU. The record has a series for each CPU, in rounds of a tenth
 //! of the run, at most an hour each. What was measured before a signal or a failure is in it.
 
-mod bell;
 mod crew;
 mod gauge;
 mod load;
-mod lookout;
 mod record;
 mod turn;
 
@@ -29,16 +27,13 @@ use crate::frame::breaks::{Break, Look, NotKept, Stretch};
 use crate::frame::stage::Stage;
 use crate::frame::{Error, Input, Place, PlanError, Progress, Session, Shared, Tracer, Unavailable, condition_set};
 use load::Loads;
-use lookout::COMPARED;
-use record::Stretches;
+use record::{COMPARED, Stretches};
 use turn::Rest;
 
-pub use bell::{Bell, Spike, Spikes, TraceMark};
 pub use crew::{Crew, Member, NotStarted, Orders, Start};
-pub use gauge::{Gauge, KEPT, Keep, highest};
+pub use gauge::{Bell, Gauge, KEPT, Keep, Spike, Spikes, TraceMark, highest};
 pub use load::Load;
-pub use lookout::Lookout;
-pub use record::Aside;
+pub use record::{Aside, Lookout};
 pub use turn::{Limits, Unit, Waiting};
 
 /// Shortest interval: less is what a wake-up itself takes.
@@ -304,7 +299,7 @@ fn perform(
     seen.lost = crew.lost().to_vec();
     (seen.causes, seen.unseen) = lookout.end(crew.bell().spikes());
     drop(loads);
-    seen.left.extend(guard.restore().iter().map(crate::frame::settings::not_restored));
+    seen.left.extend(guard.restore().iter().map(crate::frame::ledger::not_restored));
     Ok(seen)
 }
 

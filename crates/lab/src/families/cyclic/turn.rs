@@ -16,8 +16,7 @@ use punctual_linux::timer::PeriodicTimer;
 use punctual_linux::{self as linux, sleep};
 use punctual_record::RtLimits;
 
-use super::bell::{Bell, Spike};
-use super::gauge::Gauge;
+use super::gauge::{Bell, Gauge, Spike};
 
 /// How a thread waits for its next wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -264,7 +263,6 @@ pub(super) struct Woken {
 
 impl Cycle {
     /// The first wake-up is an interval after `start_ns`. An interval of less than 1 ns counts as 1 ns.
-    #[must_use]
     pub(super) fn new(start_ns: i64, interval_ns: i64) -> Self {
         let interval_ns = interval_ns.max(1);
         Self { next_ns: start_ns.saturating_add(interval_ns), interval_ns }
@@ -272,7 +270,6 @@ impl Cycle {
 
     /// When the thread is to wake up next.
     #[inline]
-    #[must_use]
     pub(super) fn next_ns(&self) -> i64 {
         self.next_ns
     }
@@ -371,8 +368,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
     use punctual_record::FairServer;
 
-    use super::super::bell::Spikes;
-    use super::super::gauge::Keep;
+    use super::super::gauge::{Keep, Spikes};
     use super::*;
 
     /// A clock that only waiting moves: each wait is late by what the generator says.

@@ -10,8 +10,8 @@ use punctual_record::Hint;
 pub use punctual_record::experiment::ipc::Receive;
 use rustix::process::{Resource, getrlimit};
 
-pub use crate::frame::Unavailable;
-use crate::keeper::{Keeper, Leftover};
+use super::keeper::{Keeper, Leftover};
+pub(super) use crate::frame::Unavailable;
 
 /// One way to pass a message to another process: name, summary, calls, limits, and constructor.
 #[derive(Clone)]
@@ -27,11 +27,11 @@ pub struct Mechanism {
     /// Its requirements, in a few words (`CONFIG_POSIX_MQUEUE`), or empty.
     pub needs: &'static str,
     /// What limits the messages in flight.
-    pub in_flight: InFlight,
+    pub(crate) in_flight: InFlight,
     /// Every sent message is received, in order.
-    pub reliable: bool,
+    pub(crate) reliable: bool,
     /// A receiver can only poll: the mechanism cannot block.
-    pub only_polls: bool,
+    pub(crate) only_polls: bool,
     /// Whether it is measured by default.
     pub usual: bool,
     /// The largest message it carries here, and the source of that limit.
@@ -41,7 +41,7 @@ pub struct Mechanism {
 }
 
 /// Opens both ends of a mechanism.
-pub type Open = Arc<dyn Fn(&Asked<'_>) -> Result<Link, Unavailable> + Send + Sync>;
+pub(super) type Open = Arc<dyn Fn(&Asked<'_>) -> Result<Link, Unavailable> + Send + Sync>;
 
 impl Mechanism {
     /// A reliable one of this kind, measured by default: a receiver may block, and nothing limits a message but memory.
@@ -106,7 +106,7 @@ impl Kind {
 
 /// What limits the messages in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InFlight {
+pub(crate) enum InFlight {
     /// As many as `--depth` allows.
     Messages,
     /// As many bytes as the kernel's buffer holds. `--depth` is kept by counting received messages.
@@ -134,23 +134,28 @@ impl Limit {
     pub fn memory() -> Self {
         Self { bytes: None, from: "memory".into(), remedy: None }
     }
+
+    /// Limited to this by what nobody can change.
+    pub(super) fn fixed(bytes: u64, from: &str) -> Self {
+        Self { bytes: Some(bytes), from: from.into(), remedy: None }
+    }
 }
 
 /// The parameters of a link.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Asked<'a> {
     /// Bytes of each message.
     pub size: usize,
     /// Messages that may be in flight. None: the mechanism's own choice.
     pub depth: Option<usize>,
     /// Messages go back and forth, one at a time. Otherwise they go only to the measuring process.
-    pub both_ways: bool,
+    pub(crate) both_ways: bool,
     /// The receivers' method of waiting.
     pub receive: Receive,
     /// Removes objects that would otherwise remain.
     pub keeper: &'a Keeper,
     /// Ends the waits of this link.
-    pub halt: Halt,
+    pub(crate) halt: Halt,
 }
 
 impl Asked<'_> {
@@ -161,8 +166,7 @@ impl Asked<'_> {
     }
 
     /// Messages that may be in flight: as requested, or this default.
-    #[must_use]
-    pub fn depth_or(&self, usual: usize) -> usize {
+    pub(crate) fn depth_or(&self, usual: usize) -> usize {
         self.depth.unwrap_or(usual)
     }
 }
@@ -176,7 +180,7 @@ pub struct Link {
     /// The objects that the measuring process removes at the end.
     pub leftovers: Vec<Leftover>,
     /// Each ends waits that no signal ends. Called after the peer is gone.
-    pub rouse: Vec<Box<dyn Fn() + Send>>,
+    pub(crate) rouse: Vec<Box<dyn Fn() + Send>>,
 }
 
 impl Link {
@@ -191,14 +195,14 @@ impl Link {
 #[derive(Default)]
 pub struct End {
     /// The sending side.
-    pub outlet: Option<Box<dyn Outlet>>,
+    pub(crate) outlet: Option<Box<dyn Outlet>>,
     /// The receiving side.
-    pub inlet: Option<Box<dyn Inlet>>,
+    pub(crate) inlet: Option<Box<dyn Inlet>>,
 }
 
 /// The process at the other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer {
+pub(crate) struct Peer {
     /// Its process id.
     pub process: i32,
     /// The id of its thread that sends and receives.
@@ -206,7 +210,7 @@ pub struct Peer {
 }
 
 /// Sends messages of one size.
-pub trait Outlet: Send {
+pub(crate) trait Outlet: Send {
     /// Called once in the sending process, before the first message.
     fn meet(&mut self, _peer: Peer) -> linux::Result<()> {
         Ok(())
@@ -217,7 +221,7 @@ pub trait Outlet: Send {
 }
 
 /// Receives messages of one size.
-pub trait Inlet: Send {
+pub(crate) trait Inlet: Send {
     /// Called once in the receiving process, before the first message.
     fn meet(&mut self, _peer: Peer) -> linux::Result<()> {
         Ok(())
@@ -346,7 +350,7 @@ pub(super) fn sysctl(path: &str) -> Option<u64> {
 /// Ends the waits of a link, permanently or for one message. Clones share the state. After a fork each process has
 /// its own.
 #[derive(Debug, Clone, Default)]
-pub struct Halt(Arc<HaltState>);
+pub(crate) struct Halt(Arc<HaltState>);
 
 #[derive(Debug, Default)]
 struct HaltState {
@@ -373,15 +377,14 @@ pub(super) enum Then {
 
 impl Halt {
     /// Ends all waits. The thread that notices the peer's end calls it.
-    pub fn set(&self) {
+    pub(crate) fn set(&self) {
         self.0.over.store(true, Ordering::SeqCst);
         self.0.ends.store(true, Ordering::SeqCst);
     }
 
     /// Whether the current wait must end.
     #[inline]
-    #[must_use]
-    pub fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.0.ends.load(Ordering::Relaxed) || linux::stop::requested()
     }
 
@@ -393,7 +396,7 @@ impl Halt {
 
     /// Repeats a call after interruptions by signals, until it succeeds or the wait must end.
     #[inline]
-    pub fn persist<T>(&self, mut call: impl FnMut() -> linux::Result<T>) -> linux::Result<T> {
+    pub(crate) fn persist<T>(&self, mut call: impl FnMut() -> linux::Result<T>) -> linux::Result<T> {
         loop {
             match call() {
                 Err(e) if e.errno() == linux::EINTR && !self.is_set() => {}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::Need;
+use punctual::ipc::ring::layout;
 use punctual::ipc::{
     ReceiveError, Receiver as RingReceiver, Ring, RingError, SendError, Sender as RingSender, WaitStrategy,
 };
@@ -14,12 +15,12 @@ use punctual_linux::ipc::Region;
 use punctual_linux::ipc::memory::{self, Mailbox};
 use punctual_record::remedy::of_need;
 
+use super::keeper::What;
 use super::mechanism::{
     Asked, Halt, InFlight, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Peer, Receive, Unavailable, lanes, refused,
     whole,
 };
 use super::semaphores::{self, Count, Opened, Told};
-use crate::keeper::What;
 use punctual_record::{Ask, Hint};
 
 /// Default number of slots: as many as a POSIX queue has.
@@ -314,11 +315,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(200);
 pub(super) fn ring() -> Mechanism {
     Mechanism {
         in_flight: InFlight::Messages,
-        largest: || Limit {
-            bytes: Some(punctual::ipc::ring::layout::largest_message(punctual::ipc::ring::layout::GREATEST)),
-            from: "the ring's greatest capacity, 4 GiB".into(),
-            remedy: None,
-        },
+        largest: || Limit::fixed(layout::largest_message(layout::GREATEST), "the ring's greatest capacity, 4 GiB"),
         ..Mechanism::usual(
             Kind::SharedMemory,
             [
@@ -339,8 +336,8 @@ fn ring_lane(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let theirs = theirs.map_err(|source| Unavailable::because(format!("dup: {source}")))?;
     let theirs = Ring::from_fd(theirs).map_err(|e| no_ring(&e))?;
     let how = if asked.receive == Receive::Poll { WaitStrategy::Spin } else { WaitStrategy::Sleep };
-    let outlet = RingOutlet { ring, end: None, how, halt: asked.halt.clone() };
-    let inlet = RingInlet { ring: theirs, end: None, how, halt: asked.halt.clone() };
+    let outlet = RingEnd::<RingSender> { ring, end: None, how, halt: asked.halt.clone() };
+    let inlet = RingEnd::<RingReceiver> { ring: theirs, end: None, how, halt: asked.halt.clone() };
     Ok(Lane::new(outlet, inlet))
 }
 
@@ -352,20 +349,21 @@ fn no_ring(error: &RingError) -> Unavailable {
     Unavailable::but(error.to_string(), remedy)
 }
 
-fn refused_by_ring(call: &'static str, error: &RingError) -> linux::Error {
-    linux::Error { call, object: None, source: std::io::Error::other(error.to_string()) }
+fn refused_by_ring(call: &'static str, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> linux::Error {
+    linux::Error { call, object: None, source: std::io::Error::other(error) }
 }
 
-struct RingOutlet {
+/// An end of the ring, taken by its process.
+struct RingEnd<E> {
     ring: Ring,
-    end: Option<RingSender>,
+    end: Option<E>,
     how: WaitStrategy,
     halt: Halt,
 }
 
-impl Outlet for RingOutlet {
+impl Outlet for RingEnd<RingSender> {
     fn meet(&mut self, _: Peer) -> linux::Result<()> {
-        self.end = Some(self.ring.sender().map_err(|e| refused_by_ring("Ring::sender", &e))?);
+        self.end = Some(self.ring.sender().map_err(|e| refused_by_ring("Ring::sender", e.to_string()))?);
         Ok(())
     }
 
@@ -380,31 +378,22 @@ impl Outlet for RingOutlet {
                 Err(SendError::Closed | SendError::PeerDied) => {
                     return Err(linux::Error::from_errno("Ring::send", linux::EPIPE));
                 }
-                Err(e) => {
-                    return Err(linux::Error { call: "Ring::send", object: None, source: std::io::Error::other(e) });
-                }
+                Err(e) => return Err(refused_by_ring("Ring::send", e)),
             }
         }
     }
 }
 
-struct RingInlet {
-    ring: Ring,
-    end: Option<RingReceiver>,
-    how: WaitStrategy,
-    halt: Halt,
-}
-
 fn broken(error: ReceiveError) -> linux::Error {
     match error {
         ReceiveError::Closed | ReceiveError::PeerDied => linux::Error::from_errno("Ring::receive", linux::EPIPE),
-        e => linux::Error { call: "Ring::receive", object: None, source: std::io::Error::other(e) },
+        e => refused_by_ring("Ring::receive", e),
     }
 }
 
-impl Inlet for RingInlet {
+impl Inlet for RingEnd<RingReceiver> {
     fn meet(&mut self, _: Peer) -> linux::Result<()> {
-        self.end = Some(self.ring.receiver().map_err(|e| refused_by_ring("Ring::receiver", &e))?);
+        self.end = Some(self.ring.receiver().map_err(|e| refused_by_ring("Ring::receiver", e.to_string()))?);
         Ok(())
     }
 

@@ -35,9 +35,9 @@ pub(super) struct Stamp {
     /// Its number, from 0. For short messages it is derived from 16 bits and the expected number.
     pub number: u64,
     /// When it was sent, on CLOCK_MONOTONIC.
-    pub sent_ns: i64,
+    pub(crate) sent_ns: i64,
     /// Its contents match the checksum.
-    pub intact: bool,
+    pub(crate) intact: bool,
 }
 
 impl Letter {

@@ -6,15 +6,14 @@
 //!
 //! The measuring process receives. A child of it sends, or answers in ping-pong. Both ends are opened before the
 //! fork, and names are removed at once, so that none remains. For objects that must stay longer see
-//! [`Keeper`](crate::keeper::Keeper). A batch is one trip, or several if one would hold the CPUs for too long.
+//! `Keeper`. A batch is one trip, or several if one would hold the CPUs for too long.
 
-mod control;
-pub mod mechanism;
+mod keeper;
+mod mechanism;
 mod memory;
 mod message;
-mod notices;
 mod peer;
-pub mod plan;
+mod plan;
 mod queues;
 mod semaphores;
 mod streams;
@@ -38,16 +37,17 @@ use crate::frame::figures::Sum;
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::stage::Stage;
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Layout, Measured, OpenBench, Place, Report, Scene, Session,
+    self, Bench, CellId, Error, Failure, Family, Gathered, Layout, Measured, Place, Report, Scene, Session,
     Unavailable, names,
 };
-use crate::keeper::Keeper;
-use mechanism::{Halt, Mechanism, Receive};
+use keeper::Keeper;
+use mechanism::Halt;
+pub use mechanism::{Mechanism, Receive};
 pub use message::SHORTEST;
 use message::{Blocks, Integrity, MOST_BLOCKS};
 use peer::Job;
 use plan::{Cell, Relation, cost_ns};
-pub use plan::{Mode, Plan, Request};
+pub use plan::{Mode, Places, Plan, Request, Topology};
 use trip::{Passed, Trip};
 
 /// Name of this experiment in the record.
@@ -59,7 +59,7 @@ static MECHANISMS: LazyLock<Vec<Mechanism>> = LazyLock::new(|| {
     all.extend(queues::queues());
     all.extend(streams::pipes());
     all.extend(streams::sockets());
-    all.extend(notices::notices());
+    all.extend(queues::notices());
     all.push(memory::written());
     all
 });
@@ -98,16 +98,15 @@ pub fn try_open(mechanism: &Mechanism) -> Result<(), Unavailable> {
 
 impl Family for Plan {
     type Extra = Extra;
-    type Company = ();
     const REASON_NAMES: &'static [&'static str] = names!(ipc::Parameters: size, mode, place);
 
     fn layout(&self) -> Layout<'_> {
-        Layout::new(&self.request, self.cells.iter().map(|cell| cell.variant))
+        Layout::new(&self.asked.frame, self.cells.iter().map(|cell| cell.variant))
     }
 
     fn identity(&self, cell: usize) -> CellId {
         let cell = &self.cells[cell];
-        let mechanism = self.mechanisms[cell.mechanism];
+        let mechanism = self.asked.mechanisms[cell.mechanism];
         let (kind, call) = (Some(mechanism.kind.name().to_owned()), Some(mechanism.call.clone()));
         CellId {
             subject: mechanism.name.clone(),
@@ -118,7 +117,7 @@ impl Family for Plan {
 
     fn schedule(&self) -> Schedule {
         let cost = |cell: &Cell| CellCost { ideal_ns: cost_ns(cell).min(1e6), expected_ns: cost_ns(cell) };
-        Schedule::new(self.request.amount, self.request.rounds, self.cells.iter().map(cost))
+        Schedule::new(self.asked.frame.amount, self.asked.frame.rounds, self.cells.iter().map(cost))
     }
 
     /// The CPUs of all cells, where each cell names its own.
@@ -127,13 +126,13 @@ impl Family for Plan {
         let cpus = self.cells.iter().map(|cell| Some([cell.place.sender?, cell.place.receiver?]));
         match cpus.collect::<Option<Vec<_>>>() {
             Some(named) => Place { cpus: named.into_iter().flatten().collect(), real_time },
-            None => Place::on(self.request.base.get_cpus().as_ref(), real_time),
+            None => Place::on(self.asked.frame.base.get_cpus().as_ref(), real_time),
         }
     }
 
     fn forbidden(&self, cell: usize) -> Option<Unavailable> {
         let cell = &self.cells[cell];
-        let mechanism = self.mechanisms[cell.mechanism];
+        let mechanism = self.asked.mechanisms[cell.mechanism];
         let limit = (mechanism.largest)();
         if limit.bytes.is_some_and(|bytes| cell.size as u64 > bytes) {
             let (size, carried, from) = (cell.size, limit.bytes.unwrap_or(0), limit.from);
@@ -161,12 +160,8 @@ impl Family for Plan {
         Unavailable::but("its share of the time is too short for one message", more_time())
     }
 
-    fn gather(&self, _: &Scene<'_>) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn open<'a>(&'a self, (): (), scene: &Scene<'a>) -> OpenBench<'a, Extra> {
-        Ok(Box::new(IpcBench::open(self, scene.stage, &scene.refused)?))
+    fn gather<'a>(&'a self, _: &Scene<'a>) -> Gathered<'a, Extra> {
+        Ok(Box::new(move |scene| Ok(Box::new(IpcBench::open(self, scene.stage, &scene.refused)?))))
     }
 
     fn report(&self, cell: usize, measured: &Measured<'_, Extra>) -> Report {
@@ -174,7 +169,7 @@ impl Family for Plan {
         let (parameters, metrics) = (parameters(self, cell), delivery(self, cell, measured.extra));
         let quantity = if cell.mode == Mode::PingPong { Quantity::RoundTrip } else { Quantity::OneWay };
         let series = measured.series(measured.tally, quantity, Experiment::Ipc(Typed { parameters, metrics }));
-        let mechanism = self.mechanisms[cell.mechanism];
+        let mechanism = self.asked.mechanisms[cell.mechanism];
         let broken = mechanism.reliable && !measured.extra.integrity.is_whole();
         let wrong = broken.then(|| broken_promise(&mechanism.name, cell, measured.extra));
         Report { wrong, ..Report::with_series(vec![series]) }
@@ -214,7 +209,7 @@ fn parameters(plan: &Plan, cell: &Cell) -> ipc::Parameters {
         sender_cpu: number(cell.place.sender),
         receiver_cpu: number(cell.place.receiver),
         interval_ns: cell.mode.interval().map(|interval| interval.as_nanos() as i64),
-        depth: plan.depth.map(|depth| depth as u64),
+        depth: plan.asked.depth.map(|depth| depth as u64),
     }
 }
 
@@ -235,7 +230,7 @@ fn delivery(plan: &Plan, cell: &Cell, extra: &Extra) -> ipc::Metrics {
         duplicates: Some(integrity.duplicates),
         torn: Some(integrity.torn),
         reordered: Some(integrity.reordered),
-        block_messages: plan.blocks.filter(|_| cell.mode != Mode::PingPong),
+        block_messages: plan.asked.blocks.filter(|_| cell.mode != Mode::PingPong),
         blocks: (!extra.blocks.is_empty()).then(|| extra.blocks.clone()),
     }
 }
@@ -310,10 +305,10 @@ impl<'a> IpcBench<'a> {
         let profile = backs_off.then(|| *Profile::of_this_machine());
         let limits = profile.map_or(Limits::PARK, |profile| profile.limits());
         let limits_on_one_cpu = profile.map_or(Limits::PARK, |profile| Profile { cpus: 1, ..profile }.limits());
-        let blocks = plan.cells.iter().map(|_| plan.blocks.map(Blocks::new)).collect();
+        let blocks = plan.cells.iter().map(|_| plan.asked.blocks.map(Blocks::new)).collect();
         Ok(Self {
             plan,
-            base: without(&plan.request.base, refused),
+            base: without(&plan.asked.frame.base, refused),
             stage,
             keeper: Keeper::start()?,
             interruptible: Interruptible::this_thread()?,
@@ -329,25 +324,25 @@ impl<'a> IpcBench<'a> {
 
     /// Whether this thread was refused the policy: then the other process does not request it.
     fn refused_here(&self, cell: &Cell, policy: Policy) -> bool {
-        let wanted = self.plan.request.variants[cell.variant].conditions.get_policy();
+        let wanted = self.plan.asked.frame.variants[cell.variant].conditions.get_policy();
         wanted == Some(policy) && Conditions::inspect().get_policy() != wanted
     }
 
     fn trip(&self, cell: &Cell, messages: u64) -> Trip<'_> {
         let plan = self.plan;
-        let mechanism = plan.mechanisms[cell.mechanism];
+        let mechanism = plan.asked.mechanisms[cell.mechanism];
         let ping = cell.mode == Mode::PingPong;
         let (here, there) = match ping {
             true => (cell.place.sender, cell.place.receiver),
             false => (cell.place.receiver, cell.place.sender),
         };
         // The measuring process applies the conditions of the whole machine.
-        let both = plan.request.variants[cell.variant].over(&self.base).without(Condition::POLICY);
+        let both = plan.asked.frame.variants[cell.variant].over(&self.base).without(Condition::POLICY);
         let policy = plan.peers[cell.variant].filter(|policy| !self.refused_here(cell, *policy));
         let conditions = both.only(&[Scope::Thread, Scope::Process]).maybe(policy, Conditions::policy);
         Trip {
             mechanism,
-            label: &plan.request.variants[cell.variant].label,
+            label: &plan.asked.frame.variants[cell.variant].label,
             job: Job {
                 size: cell.size,
                 warmup: plan.warmup_of(cell),
@@ -355,12 +350,12 @@ impl<'a> IpcBench<'a> {
                 mode: cell.mode,
                 verify: plan.verifies(cell),
                 lossy: !mechanism.reliable,
-                window: Job::window_of(mechanism.in_flight, plan.depth, USUAL_WINDOW).filter(|_| !ping),
+                window: Job::window_of(mechanism.in_flight, plan.asked.depth, USUAL_WINDOW).filter(|_| !ping),
                 cpu: there,
                 same_cpu: cell.place.is_same(),
                 conditions,
             },
-            depth: plan.depth,
+            depth: plan.asked.depth,
             receive: cell.receive,
             cpu: here,
             limits: if cell.place.is_same() { self.limits_on_one_cpu } else { self.limits },
@@ -386,7 +381,7 @@ impl<'a> IpcBench<'a> {
     /// Shows the blocks of a batch, a line each, and keeps them.
     fn keep_blocks(&mut self, cell: usize, kept: &mut Vec<Block>) {
         let name = self.doing(cell);
-        let Some((blocks, messages)) = self.blocks[cell].as_mut().zip(self.plan.blocks) else { return };
+        let Some((blocks, messages)) = self.blocks[cell].as_mut().zip(self.plan.asked.blocks) else { return };
         let new = blocks.take();
         for (number, block) in (kept.len() + 1..).zip(&new) {
             self.stage.say(format!("{name}: block {number} of {messages} messages: {}", line(block)));
@@ -408,8 +403,8 @@ impl Bench for IpcBench<'_> {
 
     fn doing(&self, cell: usize) -> String {
         let cell = &self.plan.cells[cell];
-        let name = &self.plan.mechanisms[cell.mechanism].name;
-        let label = &self.plan.request.variants[cell.variant].label;
+        let name = &self.plan.asked.mechanisms[cell.mechanism].name;
+        let label = &self.plan.asked.frame.variants[cell.variant].label;
         format!("{name} {} B, {}, {} ({label})", cell.size, cell.mode, cell.place.kind())
     }
 

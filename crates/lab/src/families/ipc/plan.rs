@@ -31,7 +31,7 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);
 /// One mechanism, size, mode, place, method of receiving and variant: it becomes a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cell {
-    /// Index into [`Plan::mechanisms`].
+    /// Index into [`Request::mechanisms`].
     pub mechanism: usize,
     /// Bytes of each message.
     pub size: usize,
@@ -48,22 +48,12 @@ pub struct Cell {
 /// A validated plan.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The mechanisms.
-    pub mechanisms: Vec<&'static Mechanism>,
+    /// The request. The run's conditions apply to both processes, those of a variant to the measuring one.
+    pub(super) asked: Request,
     /// The cells, in the order of the first round.
     pub cells: Vec<Cell>,
-    /// Conditions and amounts. The run's conditions apply to both processes, those of a variant to the measuring one.
-    pub request: frame::Request,
     /// For each variant, the policy of the other process.
-    pub peers: Vec<Option<Policy>>,
-    /// Messages that may be in flight.
-    pub depth: Option<usize>,
-    /// Whole contents are checked: always, never, or (none) if they are short.
-    pub verify: Option<bool>,
-    /// Messages per block, with a line of output for each block.
-    pub blocks: Option<u64>,
-    /// Which CPUs belong to one core.
-    pub topology: Topology,
+    pub(super) peers: Vec<Option<Policy>>,
 }
 
 /// The request for a plan.
@@ -125,36 +115,27 @@ impl Plan {
                 }
             }
         }
-        Ok(Self {
-            mechanisms: request.mechanisms,
-            cells,
-            request: frame::Request { variants, ..request.frame },
-            peers,
-            depth: request.depth,
-            verify: request.verify,
-            blocks: request.blocks,
-            topology: request.topology,
-        })
+        let frame = frame::Request { variants, ..request.frame };
+        Ok(Self { asked: Request { frame, ..request }, cells, peers })
     }
 
     /// Whether the whole contents of this cell's messages are checked.
-    #[must_use]
-    pub fn verifies(&self, cell: &Cell) -> bool {
-        self.verify.unwrap_or(cell.size <= VERIFIED_UP_TO)
+    pub(crate) fn verifies(&self, cell: &Cell) -> bool {
+        self.asked.verify.unwrap_or(cell.size <= VERIFIED_UP_TO)
     }
 
     /// Warm-up messages at the beginning of a batch.
-    #[must_use]
-    pub fn warmup_of(&self, cell: &Cell) -> u64 {
+    pub(crate) fn warmup_of(&self, cell: &Cell) -> u64 {
         let interval = cell.mode.interval().unwrap_or_default();
         let least = if interval < Duration::from_millis(1) { QUICK_WARMUP } else { SLOW_WARMUP };
-        u64::from(self.request.warmup).max(least)
+        u64::from(self.asked.frame.warmup).max(least)
     }
 
     /// Whether a process of this cell can monopolise a CPU.
     #[must_use]
     pub fn is_real_time(&self, cell: &Cell) -> bool {
-        self.request.variants[cell.variant].is_real_time() || self.peers[cell.variant].is_some_and(|p| p.is_real_time())
+        self.asked.frame.variants[cell.variant].is_real_time()
+            || self.peers[cell.variant].is_some_and(|p| p.is_real_time())
     }
 
     /// The pairs of different CPUs with this relation that messages pass between, each once.
@@ -162,7 +143,7 @@ impl Plan {
     pub fn pairs(&self, relation: Relation) -> Vec<(usize, usize)> {
         let ends = |cell: &Cell| cell.place.sender.zip(cell.place.receiver).map(|(a, b)| (a.min(b), a.max(b)));
         let pairs: BTreeSet<_> = self.cells.iter().filter_map(ends).filter(|(a, b)| a != b).collect();
-        pairs.into_iter().filter(|(a, b)| self.topology.relation(*a, *b) == relation).collect()
+        pairs.into_iter().filter(|(a, b)| self.asked.topology.relation(*a, *b) == relation).collect()
     }
 }
 
@@ -358,8 +339,7 @@ impl Place {
     }
 
     /// Both on one CPU.
-    #[must_use]
-    pub fn is_same(self) -> bool {
+    pub(crate) fn is_same(self) -> bool {
         self.sender.is_some() && self.sender == self.receiver
     }
 
@@ -450,8 +430,7 @@ impl Topology {
     }
 
     /// The relation of two CPUs.
-    #[must_use]
-    pub fn relation(&self, one: usize, other: usize) -> Relation {
+    pub(crate) fn relation(&self, one: usize, other: usize) -> Relation {
         match (self.siblings.get(&one), self.siblings.get(&other)) {
             (Some(of_one), _) if of_one.contains(other) => Relation::Siblings,
             (_, Some(of_other)) if of_other.contains(one) => Relation::Siblings,
@@ -462,8 +441,7 @@ impl Topology {
 
     /// The CPU among `cpus` to pair with `first`. It is the first of another core, else of an unknown core,
     /// else any other.
-    #[must_use]
-    pub fn partner(&self, first: usize, cpus: &[usize]) -> Option<usize> {
+    pub(crate) fn partner(&self, first: usize, cpus: &[usize]) -> Option<usize> {
         let others = || cpus.iter().copied().filter(|cpu| *cpu != first);
         let that_is = |wanted: Relation| others().find(|cpu| self.relation(first, *cpu) == wanted);
         that_is(Relation::Apart).or_else(|| that_is(Relation::Unknown)).or_else(|| others().next())

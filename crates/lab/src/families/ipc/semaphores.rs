@@ -11,8 +11,8 @@ use punctual_linux::ipc::{self, sysv};
 use punctual_linux::memory::{CacheLine, Shared};
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::keeper::{Leftover, What};
 use super::mechanism::{Asked, Halt, Unavailable, no_file, refused};
-use crate::keeper::{Leftover, What};
 use punctual_record::Ask;
 
 /// A count that one process increments and the other decrements.

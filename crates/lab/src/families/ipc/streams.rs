@@ -10,11 +10,11 @@ use punctual_linux::ipc::{self, Buffers};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
+use super::keeper::{Keeper, What};
 use super::mechanism::{
     Asked, End, Halt, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Unavailable, lanes, no_file, open_files,
     refused, sysctl, whole,
 };
-use crate::keeper::{Keeper, What};
 use punctual_record::Ask;
 
 pub(super) fn pipes() -> Vec<Mechanism> {
@@ -54,7 +54,7 @@ fn unix_datagram_limit() -> Limit {
 
 /// The largest UDP datagram over IPv4: 65 535 less the headers of IP and UDP.
 fn udp_limit() -> Limit {
-    Limit { bytes: Some(65_507), from: "the length field of IPv4 and UDP (65 535 less 28)".into(), remedy: None }
+    Limit::fixed(65_507, "the length field of IPv4 and UDP (65 535 less 28)")
 }
 
 fn no_pipe(error: &linux::Error) -> Unavailable {
@@ -103,15 +103,16 @@ fn fifo(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
 
 fn stream(reader: OwnedFd, writer: OwnedFd, asked: &Asked<'_>) -> Lane {
     let halt = asked.halt.clone();
-    Lane::new(Writer { file: writer, halt: halt.clone() }, Reader { file: reader, halt })
+    Lane::new(Stream { file: writer, halt: halt.clone() }, Stream { file: reader, halt })
 }
 
-struct Writer {
+/// An end of a stream of messages of one length.
+struct Stream {
     file: OwnedFd,
     halt: Halt,
 }
 
-impl Outlet for Writer {
+impl Outlet for Stream {
     fn send(&mut self, message: &[u8]) -> linux::Result<()> {
         let mut sent = 0;
         while sent < message.len() {
@@ -121,13 +122,7 @@ impl Outlet for Writer {
     }
 }
 
-/// The reading end of a stream of messages of one length.
-struct Reader {
-    file: OwnedFd,
-    halt: Halt,
-}
-
-impl Reader {
+impl Stream {
     /// Reads the rest of a message after its first `got` bytes.
     fn rest(&mut self, into: &mut [u8], mut got: usize) -> linux::Result<()> {
         while got < into.len() {
@@ -145,7 +140,7 @@ impl Reader {
     }
 }
 
-impl Inlet for Reader {
+impl Inlet for Stream {
     fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
         self.rest(into, 0)
     }
@@ -166,7 +161,7 @@ fn spliced(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let buffers = Buffers::new(writer.as_fd(), asked.size).map_err(|e| refused(&e, Ask::SmallerSize))?;
     let halt = asked.halt.clone();
     let outlet = Splicer { pipe: writer, buffers, halt: halt.clone() };
-    Ok(Lane::new(outlet, Reader { file: reader, halt }))
+    Ok(Lane::new(outlet, Stream { file: reader, halt }))
 }
 
 struct Splicer {

@@ -11,18 +11,17 @@ use punctual_linux::signal::Interrupter;
 use punctual_record::remedy::of_refused;
 use punctual_record::{Hint, Recorder, Usage};
 
-use super::control::{Account, Control, Order, Reason, State, Watched, Watcher};
+use super::keeper::Keeper;
 use super::mechanism::{
     Asked, End, Halt, Inlet, Link, Mechanism, Outlet, Peer, Receive, Then, Unavailable, Waiter, missing,
 };
 use super::message::{self, Arrival, Blocks, Follow, Integrity, Letter};
-use super::peer::{self, Job};
+use super::peer::{self, Account, Control, Job, Order, Reason, State, Watched, Watcher};
 use super::plan::Mode;
 use crate::frame::breaks::NotKept;
 use crate::frame::error::no_thread_remedy;
 use crate::frame::figures::Meter;
 use crate::frame::{Failure, Shared};
-use crate::keeper::Keeper;
 
 /// After a failed call, the number and interval of checks that the other process lives. They take a tenth of
 /// a second in total.

@@ -17,14 +17,14 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-use crate::datagrams::Mode;
+use super::datagrams::Mode;
 use crate::families::pace::plan::{MOST_AHEAD_NS, PacingMethod, PacingSession, Terms};
 use crate::frame::Unavailable;
-use crate::frame::progress::go_on;
+use crate::frame::stage::go_on;
 
 /// All methods, including those that this machine lacks, from the common first version to the best one.
 pub fn all() -> impl Iterator<Item = &'static PacingMethod> {
-    [SLEEPING, HANDED_OVER].into_iter().flatten()
+    ALL.iter()
 }
 
 /// The method called `name`.
@@ -43,7 +43,7 @@ const SINGLE: PacingMethod = PacingMethod {
     open: |_| Err(Unavailable::because("it has no call")),
 };
 
-static SLEEPING: &[PacingMethod] = &[
+static ALL: &[PacingMethod] = &[
     PacingMethod {
         name: "usleep",
         about: "usleep for a period after each event: what it adds slows the rate",
@@ -101,6 +101,50 @@ static SLEEPING: &[PacingMethod] = &[
         call: "while (clock_gettime(CLOCK_MONOTONIC) < next); send();",
         open: open_spin,
         ..SINGLE
+    },
+    PacingMethod {
+        name: "compensated",
+        about: "the library's pacer; sleeps end sooner by the typical wake-up latency",
+        call: "Pacer::options(rate).sleeper(SleeperOptions::new().strategy(Strategy::Compensated)).build()",
+        open: |_: &Terms| open_pacer(Strategy::Compensated, None),
+        ..SINGLE
+    },
+    PacingMethod {
+        name: "hybrid",
+        about: "the library's pacer: sleeps until a learned margin before each event, then spins",
+        call: "Pacer::new(rate)",
+        open: |_: &Terms| open_pacer(Strategy::Hybrid, None),
+        ..SINGLE
+    },
+    PacingMethod {
+        name: "hybrid_batch",
+        about: "the same in batches as large as the jitter allows, each sent by one sendmmsg",
+        call: "Pacer::options(rate).jitter(jitter).build()",
+        mode: Mode::Batch,
+        open: |terms: &Terms| open_pacer(Strategy::Hybrid, Some(terms.jitter)),
+        ..SINGLE
+    },
+    PacingMethod {
+        name: "so_max_pacing_rate",
+        about: "hands everything to the kernel, which lets it leave at the rate",
+        call: "setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second, 8); send();",
+        needs: "the queueing discipline fq; above its low_rate_threshold (550 kbit/s) fq spaces bursts of its quantum, not datagrams",
+        mode: Mode::KernelRate,
+        open: |terms: &Terms| {
+            paced_by(terms, &["fq"])?;
+            Ok(Box::new(AtOnce))
+        },
+    },
+    PacingMethod {
+        name: "so_txtime",
+        about: "hands each datagram over up to 5 ms ahead, with the time to leave at",
+        call: "setsockopt(fd, SOL_SOCKET, SO_TXTIME, &clock, 8); sendmsg() with SCM_TXTIME;",
+        needs: "the queueing discipline fq or etf",
+        mode: Mode::KernelTime,
+        open: |terms: &Terms| {
+            paced_by(terms, &["fq", "etf"])?;
+            Ok(Box::new(Ahead { grid: None, ahead_ns: 0 }))
+        },
     },
 ];
 
@@ -292,53 +336,6 @@ fn open_spin(_: &Terms) -> Opened {
         }
     })
 }
-
-static HANDED_OVER: &[PacingMethod] = &[
-    PacingMethod {
-        name: "compensated",
-        about: "the library's pacer; sleeps end sooner by the typical wake-up latency",
-        call: "Pacer::options(rate).sleeper(SleeperOptions::new().strategy(Strategy::Compensated)).build()",
-        open: |_: &Terms| open_pacer(Strategy::Compensated, None),
-        ..SINGLE
-    },
-    PacingMethod {
-        name: "hybrid",
-        about: "the library's pacer: sleeps until a learned margin before each event, then spins",
-        call: "Pacer::new(rate)",
-        open: |_: &Terms| open_pacer(Strategy::Hybrid, None),
-        ..SINGLE
-    },
-    PacingMethod {
-        name: "hybrid_batch",
-        about: "the same in batches as large as the jitter allows, each sent by one sendmmsg",
-        call: "Pacer::options(rate).jitter(jitter).build()",
-        mode: Mode::Batch,
-        open: |terms: &Terms| open_pacer(Strategy::Hybrid, Some(terms.jitter)),
-        ..SINGLE
-    },
-    PacingMethod {
-        name: "so_max_pacing_rate",
-        about: "hands everything to the kernel, which lets it leave at the rate",
-        call: "setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second, 8); send();",
-        needs: "the queueing discipline fq; above its low_rate_threshold (550 kbit/s) fq spaces bursts of its quantum, not datagrams",
-        mode: Mode::KernelRate,
-        open: |terms: &Terms| {
-            paced_by(terms, &["fq"])?;
-            Ok(Box::new(AtOnce))
-        },
-    },
-    PacingMethod {
-        name: "so_txtime",
-        about: "hands each datagram over up to 5 ms ahead, with the time to leave at",
-        call: "setsockopt(fd, SOL_SOCKET, SO_TXTIME, &clock, 8); sendmsg() with SCM_TXTIME;",
-        needs: "the queueing discipline fq or etf",
-        mode: Mode::KernelTime,
-        open: |terms: &Terms| {
-            paced_by(terms, &["fq", "etf"])?;
-            Ok(Box::new(Ahead { grid: None, ahead_ns: 0 }))
-        },
-    },
-];
 
 struct Paced {
     pacer: Pacer,

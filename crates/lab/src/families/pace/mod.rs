@@ -7,16 +7,17 @@
 //! datagrams not sent, lost or reordered. Departures are the kernel's own stamps if it provides them. Sending never
 //! waits for room: a datagram without room is counted.
 //!
-//! For the loopback, a child process is the receiver. [`receive`](crate::datagrams::receive) is a standalone receiver.
+//! For the loopback, a child process is the receiver. [`receive`] is a standalone receiver.
 //!
 //! A plan has one of two goals: all methods at one rate (`Keep`), or the highest rate that each method holds (`Sweep`). A method *holds* a
 //! rate if it reached it within 1 %, with the 99th percentile of lateness within the limit. The rate is doubled until that fails. Then a
 //! geometric bisection follows until the interval is below 5 %. The methods take turns, one trial each.
 
 mod bench;
+mod datagrams;
 pub mod methods;
 mod plan;
-mod stand;
+pub mod receive;
 
 use std::time::Duration;
 
@@ -25,17 +26,14 @@ use punctual_record::experiment::pace::{self, DepartureClock, Measured as End};
 use punctual_record::experiment::sweep;
 use punctual_record::{Ask, Experiment, Hint, Notice, Quantity, Recorder, SeriesTally, Typed, Usage};
 
-use self::bench::{Beside, PaceBench};
-pub use self::plan::{
-    Goal, MOST_BYTES_UNASKED, MOST_UNASKED, PacingMethod, PacingSession, Plan, Request, Target, Terms,
-};
-use self::stand::Counts;
-pub use crate::datagrams::{HEADER, Header, Mode, receive, this_boot};
-use crate::datagrams::{Receiver, Wire};
+use self::bench::{Beside, Counts, PaceBench};
+use self::datagrams::Wire;
+pub use self::datagrams::{HEADER, Mode};
+pub use self::plan::{Goal, PacingMethod, PacingSession, Plan, Request, Target, Terms};
 use crate::frame::figures::median_with_interval;
 use crate::frame::schedule::{Amount, Schedule};
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Layout, Measured, OpenBench, Report, Scene, Session, Unavailable,
+    self, Bench, CellId, Error, Failure, Family, Gathered, Layout, Measured, Report, Scene, Session, Unavailable,
 };
 
 /// Name of this experiment in the record.
@@ -65,7 +63,6 @@ struct Keep {
 
 impl Family for Keep {
     type Extra = Beside;
-    type Company = Option<Receiver>;
 
     fn layout(&self) -> Layout<'_> {
         Layout::new(&self.plan.asked.frame, self.plan.cells.iter().map(|cell| cell.variant))
@@ -86,12 +83,9 @@ impl Family for Keep {
         )
     }
 
-    fn gather(&self, scene: &Scene<'_>) -> Result<Self::Company, Failure> {
-        Ok(self.plan.gather(scene))
-    }
-
-    fn open<'a>(&'a self, receiver: Self::Company, _: &Scene<'a>) -> OpenBench<'a, Beside> {
-        Ok(Box::new(PaceBench::open(&self.plan, receiver, self.rate)))
+    fn gather<'a>(&'a self, scene: &Scene<'a>) -> Gathered<'a, Beside> {
+        let receiver = self.plan.gather(scene);
+        Ok(Box::new(move |_| Ok(Box::new(PaceBench::open(&self.plan, receiver, self.rate)))))
     }
 
     fn report(&self, _: usize, measured: &Measured<'_, Beside>) -> Report {
@@ -225,7 +219,6 @@ impl Sweep {
 
 impl Family for Sweep {
     type Extra = Search;
-    type Company = Option<Receiver>;
 
     fn layout(&self) -> Layout<'_> {
         Layout::new(&self.plan.asked.frame, self.plan.cells.iter().map(|cell| cell.variant))
@@ -245,14 +238,13 @@ impl Family for Sweep {
         Unavailable::because("it was left out of the search")
     }
 
-    fn gather(&self, scene: &Scene<'_>) -> Result<Self::Company, Failure> {
-        Ok(self.plan.gather(scene))
-    }
-
-    fn open<'a>(&'a self, receiver: Self::Company, _: &Scene<'a>) -> OpenBench<'a, Search> {
-        let searches = vec![Search::default(); self.plan.cells.len()];
-        let (sweep, pace) = (self, PaceBench::open(&self.plan, receiver, self.from));
-        Ok(Box::new(SweepBench { sweep, pace, searches, last: None }))
+    fn gather<'a>(&'a self, scene: &Scene<'a>) -> Gathered<'a, Search> {
+        let receiver = self.plan.gather(scene);
+        Ok(Box::new(move |_| {
+            let searches = vec![Search::default(); self.plan.cells.len()];
+            let (sweep, pace) = (self, PaceBench::open(&self.plan, receiver, self.from));
+            Ok(Box::new(SweepBench { sweep, pace, searches, last: None }))
+        }))
     }
 
     fn report(&self, _: usize, measured: &Measured<'_, Search>) -> Report {

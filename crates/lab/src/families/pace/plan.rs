@@ -9,15 +9,15 @@ use punctual_linux as linux;
 use punctual_linux::clock::Clock;
 use punctual_record::Experiment;
 
-use crate::datagrams::{HEADER, Mode};
+use super::datagrams::{HEADER, Mode};
 use crate::frame::plan::MethodCell;
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{self, Amount, CellId, Input, PlanError, Unavailable};
 
 /// Most events without explicit consent: some minutes at a rate that one CPU can send.
-pub const MOST_UNASKED: u64 = 10_000_000;
+const MOST_UNASKED: u64 = 10_000_000;
 /// Most bytes sent without explicit consent: 4 GB.
-pub const MOST_BYTES_UNASKED: u64 = 4_000_000_000;
+const MOST_BYTES_UNASKED: u64 = 4_000_000_000;
 /// Longest run that is allowed: a day.
 const LONGEST: Duration = Duration::from_secs(86_400);
 /// Largest payload of a UDP datagram over IPv4 (65535 less 20 and 8 of headers), and over IPv6 (less 8).

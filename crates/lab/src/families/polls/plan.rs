@@ -6,7 +6,7 @@ use punctual::CpuSet;
 
 use crate::frame::places::{allowed_cpu, one_cpu};
 use crate::frame::{self, Family as _, Input, PlanError};
-use crate::ways::yielding::Method;
+use crate::ways::YieldMethod;
 
 /// Most polls before a yield: about a second of polling.
 pub const MOST_POLLS: u32 = 100_000_000;
@@ -44,7 +44,7 @@ impl ReceiveMethod {
     }
 
     /// Its name in the record.
-    pub(super) fn subject(self, methods: &[&'static Method]) -> &'static str {
+    pub(super) fn subject(self, methods: &[&'static YieldMethod]) -> &'static str {
         match self {
             Self::Spin => "never_yields",
             Self::Yield { method, .. } => methods[method].name,
@@ -56,7 +56,7 @@ impl ReceiveMethod {
 
 /// The subjects of a run with these ways to yield and these polls.
 #[must_use]
-pub fn subjects(methods: &[&'static Method], polls: &[u32]) -> Vec<&'static str> {
+pub fn subjects(methods: &[&'static YieldMethod], polls: &[u32]) -> Vec<&'static str> {
     ReceiveMethod::all(methods.len(), polls).into_iter().map(|how| how.subject(methods)).collect()
 }
 
@@ -74,16 +74,14 @@ pub struct Cell {
 impl Cell {
     /// Shortest and longest pause before a message. With a busy program it spans several time slices. So
     /// messages come at any time of the receiver's slice, also long after it has lost the CPU.
-    #[must_use]
-    pub fn pause(&self) -> (Duration, Duration) {
+    pub(crate) fn pause(&self) -> (Duration, Duration) {
         let most = if self.busy { Duration::from_millis(20) } else { Duration::from_millis(2) };
         (Duration::from_micros(50), most)
     }
 
     /// Time for which the receiver waits without a message, per received message. The shares of the CPU are
     /// measured only then.
-    #[must_use]
-    pub fn silence(&self) -> Duration {
+    pub(crate) fn silence(&self) -> Duration {
         if self.busy { Duration::from_millis(5) } else { Duration::ZERO }
     }
 }
@@ -92,7 +90,7 @@ impl Cell {
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The ways to yield.
-    pub methods: Vec<&'static Method>,
+    pub methods: Vec<&'static YieldMethod>,
     /// The cells, in the order of the first round.
     pub cells: Vec<Cell>,
     /// Conditions of the receiver, including its only CPU, and amounts.
@@ -107,7 +105,7 @@ pub struct Plan {
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The ways to yield.
-    pub methods: Vec<&'static Method>,
+    pub methods: Vec<&'static YieldMethod>,
     /// Polls before each yield. 0: it never yields.
     pub polls: Vec<u32>,
     /// The sender's CPU. None: another than the receiver's, if there is one.
@@ -152,8 +150,7 @@ impl Plan {
     }
 
     /// Whether sender and receiver share a CPU.
-    #[must_use]
-    pub fn shares_cpu(&self) -> bool {
+    pub(crate) fn shares_cpu(&self) -> bool {
         self.cpu == self.sender_cpu
     }
 }

@@ -1,11 +1,13 @@
 //! The policy of the looping thread's CPU, the right to change it, and the facts about it that may explain why full speed
 //! was not reached.
 
+use punctual::conditions::Condition;
 use punctual::cpufreq::{Cpufreq, CpufreqPolicy, Error, GovernorGuard, Serves, format_frequency};
-use punctual_record::Notice;
+use punctual_record::remedy::of_need;
+use punctual_record::{Notice, Refusal};
 
 use crate::frame::Unavailable;
-use crate::speed::{PATIENCE, PERFORMANCE, refused, skipped};
+use crate::speed::{PATIENCE, PERFORMANCE};
 
 /// Order of the governors, from the fastest to the slowest.
 const ORDER: [&str; 6] = [PERFORMANCE, "userspace", "schedutil", "ondemand", "conservative", "powersave"];
@@ -35,8 +37,7 @@ impl Governors {
     fn subjects_at(&self, cpufreq: &Cpufreq, cpu: Option<usize>) -> Vec<String> {
         let named = match self {
             Self::All => {
-                let cpus: Vec<usize> = cpu.into_iter().collect();
-                let policies = cpufreq.policies_of(&cpus).unwrap_or_default();
+                let policies = cpufreq.policies_of(cpu.as_slice()).unwrap_or_default();
                 policies.into_iter().next().map(|policy| policy.governors).unwrap_or_default()
             }
             Self::Named(names) => names.clone(),
@@ -78,7 +79,10 @@ impl Governed {
                 cells.push(Cell::default());
                 match performance(taken) {
                     Ok(cell) => cells.extend(cell),
-                    Err(error) => notices.push(skipped(PERFORMANCE, &error)),
+                    Err(error) => {
+                        let (conditions, refusal) = (format!("governor {PERFORMANCE}"), refusal(PERFORMANCE, &error));
+                        notices.push(Notice::ConditionsSkipped { conditions, refusal });
+                    }
                 }
             }
             (Governors::All, Ok(policy)) => {
@@ -105,9 +109,8 @@ impl Governed {
 
     /// Acquires the guard, and checks that a governor can be set, with the present one.
     fn take(&mut self) -> Result<CpufreqPolicy, Error> {
-        let cpus: Vec<usize> = self.cpu.into_iter().collect();
-        let policy = self.cpufreq.policies_of(&cpus)?.into_iter().next().unwrap_or_default();
-        let mut guard = self.cpufreq.guard(&cpus, PATIENCE)?;
+        let policy = self.cpufreq.policies_of(self.cpu.as_slice())?.into_iter().next().unwrap_or_default();
+        let mut guard = self.cpufreq.guard(self.cpu.as_slice(), PATIENCE)?;
         if let Some(present) = &policy.governor {
             guard.set_governor(present)?;
         }
@@ -120,8 +123,7 @@ impl Governed {
         let Some(guard) = &mut self.guard else { return Ok(()) };
         guard.set_governor(governor)?;
         if governor == "userspace" {
-            let cpus: Vec<usize> = self.cpu.into_iter().collect();
-            let max = self.cpufreq.policies_of(&cpus)?.iter().filter_map(|policy| policy.max_khz).min();
+            let max = self.cpufreq.policies_of(self.cpu.as_slice())?.iter().filter_map(|policy| policy.max_khz).min();
             max.map_or(Ok(()), |khz| guard.set_speed_khz(khz))?;
         }
         Ok(())
@@ -165,7 +167,16 @@ fn nothing_set(error: &Error) -> Notice {
                  machine gave them, and what varies in them is its doing."
             ),
         },
-        _ => refused(AS_FOUND, "all in turn", error),
+        _ => Notice::ConditionRefused { conditions: AS_FOUND.to_owned(), refusal: refusal("all in turn", error) },
+    }
+}
+
+fn refusal(governor: &str, error: &Error) -> Refusal {
+    Refusal {
+        condition: Condition::GOVERNOR.name().into(),
+        asked: governor.into(),
+        why: error.to_string(),
+        remedy: of_need(&error.needs()),
     }
 }
 

@@ -26,7 +26,7 @@ use crate::frame::figures::Meter;
 use crate::frame::plan::at_least_one;
 use crate::frame::schedule::Schedule;
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Input, Layout, Ledger, Measured, OpenBench, PlanError, Report, Scene,
+    self, Bench, CellId, Error, Failure, Family, Gathered, Input, Layout, Ledger, Measured, PlanError, Report, Scene,
     Session, Shared, Unavailable,
 };
 use crate::speed::{
@@ -37,7 +37,7 @@ pub use governed::{AS_FOUND, Governors};
 
 /// Longest time that a real-time thread loops without a break. The kernel's throttling limit is 950 ms; slower loops
 /// have a margin.
-pub const LONGEST_REAL_TIME: Duration = Duration::from_millis(400);
+pub(crate) const LONGEST_REAL_TIME: Duration = Duration::from_millis(400);
 /// Largest number of governors.
 const MOST_GOVERNORS: u32 = 6;
 /// Worst expected slowdown of the loops, relative to full speed.
@@ -129,7 +129,6 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
 
 impl Family for Plan {
     type Extra = Extra;
-    type Company = Governed;
 
     fn layout(&self) -> Layout<'_> {
         Layout::new(&self.request, vec![0; self.cells.len()])
@@ -158,13 +157,10 @@ impl Family for Plan {
         self.cells[cell].failure.clone()
     }
 
-    fn gather(&self, _: &Scene<'_>) -> Result<Governed, Failure> {
+    fn gather<'a>(&'a self, _: &Scene<'a>) -> Gathered<'a, Extra> {
         let nothing = || Governed { cpufreq: Cpufreq::system(), cpu: self.cpu, guard: None };
-        Ok(self.waiting.take().unwrap_or_else(nothing))
-    }
-
-    fn open<'a>(&'a self, governed: Governed, scene: &Scene<'a>) -> OpenBench<'a, Extra> {
-        Ok(Box::new(RampBench::open(self, governed, scene.ledger.clone())?))
+        let governed = self.waiting.take().unwrap_or_else(nothing);
+        Ok(Box::new(move |scene| Ok(Box::new(RampBench::open(self, governed, scene.ledger.clone())?))))
     }
 
     fn report(&self, cell: usize, measured: &Measured<'_, Extra>) -> Report {
@@ -201,22 +197,24 @@ impl Plan {
     /// Further notices about a governor's loops.
     fn metrics(&self, cell: usize, measured: &Measured<'_, Extra>) -> ramp::Metrics {
         let (extra, extras) = (measured.extra, measured.extras);
-        let best = extras.iter().flat_map(|extra| extra.rounds.iter().flatten()).map(|one_loop| one_loop.ns).min();
+        let best = extras.iter().flat_map(|extra| extra.loops().flatten()).map(|one_loop| one_loop.ns).min();
         let settled = extras.iter().filter_map(Extra::settled_ns).min();
         let arrived = |round: Vec<i64>| arrival(&round, settled?, false).map(|at| round[..at].iter().sum());
         let arrivals: Vec<i64> = extra.durations().filter_map(arrived).collect();
         let reached = arrivals.len() * 2 > extra.rounds.len();
-        let transitions: Option<Vec<u64>> = extra.transitions.iter().copied().collect();
+        let transitions: Option<Vec<u64>> = extra.rounds.iter().map(|round| round.transitions).collect();
         let transitions = transitions.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<u64>());
-        let ended: Vec<i64> = extra.ended_khz.iter().flatten().map(|khz| *khz as i64).collect();
-        let (ended_khz, max_khz) = (lower_median(&ended), extra.facts.max_khz.map(|khz| khz as i64));
+        let ended: Vec<i64> = extra.rounds.iter().filter_map(|round| round.ended_khz).map(|khz| khz as i64).collect();
+        let facts = extra.rounds.iter().rev().find_map(|round| round.facts.clone()).unwrap_or_default();
+        let (ended_khz, max_khz) = (lower_median(&ended), facts.max_khz.map(|khz| khz as i64));
         let slow = !reached || ended_khz.zip(max_khz).is_some_and(|(ended, max)| ended < max);
-        let mut raised: Vec<&str> = extras.iter().flat_map(|extra| extra.raised.iter().map(String::as_str)).collect();
+        let mut raised: Vec<&str> =
+            extras.iter().flat_map(|extra| &extra.rounds).flat_map(|round| &round.raised).map(String::as_str).collect();
         raised.sort_unstable();
         raised.dedup();
         let why = || {
             let governor = self.cells[cell].governor.as_deref();
-            extra.facts.why_slow(governor, self.priority(measured.refused), transitions, !raised.is_empty())
+            facts.why_slow(governor, self.priority(measured.refused), transitions, !raised.is_empty())
         };
         let (interrupted_share, interruption_ns) = extra.interruptions();
         ramp::Metrics {
@@ -229,13 +227,13 @@ impl Plan {
             to_full_speed_ns: lower_median(&arrivals).filter(|_| reached),
             transitions,
             ended_khz,
-            driver: extra.facts.driver.clone(),
+            driver: facts.driver.clone(),
             max_khz,
             raised: (!raised.is_empty()).then(|| raised.join(", ")),
             why: if slow { why() } else { None },
             interrupted_share,
             interruption_ns,
-            own_spread: own_spread(&extra.rounds),
+            own_spread: own_spread(extra.loops()),
         }
     }
 
@@ -260,15 +258,6 @@ struct RampBench<'a> {
     stamps: Vec<Stamps>,
     /// The last batch's results, until it counts.
     last: Option<Batch>,
-}
-
-/// The results of one batch beside the durations of its loops.
-struct Batch {
-    loops: Vec<Loop>,
-    transitions: Option<u64>,
-    ended_khz: Option<u64>,
-    facts: Option<Facts>,
-    raised: Vec<String>,
 }
 
 impl<'a> RampBench<'a> {
@@ -355,14 +344,8 @@ impl Bench for RampBench<'_> {
 
     fn keep(&mut self, _: usize, _: (u32, u64), extra: &mut Extra) {
         let Some(batch) = self.last.take() else { return };
-        extra.rounds.push(batch.loops);
-        extra.transitions.push(batch.transitions);
-        extra.ended_khz.push(batch.ended_khz);
-        extra.raised.extend(batch.raised);
+        extra.rounds.push(batch);
         extra.steps = self.work.map_or(0, |(work, _)| work.steps);
-        if let Some(facts) = batch.facts {
-            extra.facts = facts;
-        }
     }
 
     fn end(&mut self) {
@@ -373,14 +356,20 @@ impl Bench for RampBench<'_> {
 /// The results of its turns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extra {
-    /// Round after round, every loop in order.
-    rounds: Vec<Vec<Loop>>,
-    /// Number of frequency changes during the loops, per round, if the kernel counts them.
-    transitions: Vec<Option<u64>>,
-    /// The frequency after the last loop, per round, if the kernel reports it.
-    ended_khz: Vec<Option<u64>>,
-    facts: Facts,
+    rounds: Vec<Batch>,
     steps: u64,
+}
+
+/// The results of one batch.
+#[derive(Debug, Clone)]
+struct Batch {
+    /// Every loop in order.
+    loops: Vec<Loop>,
+    /// Number of frequency changes during the loops, if the kernel counts them.
+    transitions: Option<u64>,
+    /// The frequency after the last loop, if the kernel reports it.
+    ended_khz: Option<u64>,
+    facts: Option<Facts>,
     /// The governor's threads that got a higher priority.
     raised: Vec<String>,
 }
@@ -388,12 +377,17 @@ pub(crate) struct Extra {
 impl Extra {
     /// The duration of each loop, in order.
     fn durations(&self) -> impl Iterator<Item = Vec<i64>> {
-        self.rounds.iter().map(|round| round.iter().map(|one_loop| one_loop.ns).collect())
+        self.rounds.iter().map(|round| round.loops.iter().map(|one_loop| one_loop.ns).collect())
+    }
+
+    /// The loops of each round.
+    fn loops(&self) -> impl Iterator<Item = &Vec<Loop>> {
+        self.rounds.iter().map(|round| &round.loops)
     }
 
     /// The interruptions of the loops: the share of loops interrupted, and the median time lost by those.
     fn interruptions(&self) -> (Option<f64>, Option<i64>) {
-        let taken: Option<Vec<i64>> = self.rounds.iter().flatten().map(|one_loop| one_loop.taken_ns).collect();
+        let taken: Option<Vec<i64>> = self.loops().flatten().map(|one_loop| one_loop.taken_ns).collect();
         let Some(taken) = taken.filter(|all| !all.is_empty()) else { return (None, None) };
         let interrupted: Vec<i64> = taken.iter().copied().filter(|ns| *ns > 0).collect();
         (Some(interrupted.len() as f64 / taken.len() as f64), lower_median(&interrupted))
@@ -401,7 +395,7 @@ impl Extra {
 
     /// A loop at the speed that the governor settles at: the median of the later halves of its rounds.
     fn settled_ns(&self) -> Option<i64> {
-        lower_median(&later_halves(&self.rounds).map(|one_loop| one_loop.ns).collect::<Vec<_>>())
+        lower_median(&later_halves(self.loops()).map(|one_loop| one_loop.ns).collect::<Vec<_>>())
     }
 
     /// The median over the rounds of the picked value.
@@ -482,13 +476,13 @@ fn account(stamps: &[i64]) -> Loop {
 }
 
 /// The later half of each round's loops.
-fn later_halves(rounds: &[Vec<Loop>]) -> impl Iterator<Item = &Loop> {
-    rounds.iter().flat_map(|round| &round[round.len() / 2..])
+fn later_halves<'a>(rounds: impl IntoIterator<Item = &'a Vec<Loop>>) -> impl Iterator<Item = &'a Loop> {
+    rounds.into_iter().flat_map(|round| &round[round.len() / 2..])
 }
 
 /// The variation of the work itself: (p90 - p10) / p50 of the later half of each round's loops, without
 /// interruptions.
-fn own_spread(rounds: &[Vec<Loop>]) -> Option<f64> {
+fn own_spread<'a>(rounds: impl IntoIterator<Item = &'a Vec<Loop>>) -> Option<f64> {
     let mut own: Vec<i64> = later_halves(rounds).map(|one_loop| one_loop.own_ns()).collect::<Option<_>>()?;
     own.sort_unstable();
     let at = |share: f64| own.get(((own.len() as f64 * share).ceil() as usize).saturating_sub(1)).copied();
@@ -560,16 +554,10 @@ mod tests {
     }
 
     fn extra(loops: [i64; 4], governor_raised: &str) -> Extra {
-        let round = loops.map(|ns| Loop { ns, taken_ns: Some(ns % 10) }).to_vec();
+        let loops = loops.map(|ns| Loop { ns, taken_ns: Some(ns % 10) }).to_vec();
         let raised = vec![governor_raised.to_owned()];
-        Extra {
-            rounds: vec![round],
-            transitions: vec![Some(3)],
-            ended_khz: vec![Some(800_000)],
-            steps: 9,
-            raised,
-            ..Extra::default()
-        }
+        let round = Batch { loops, transitions: Some(3), ended_khz: Some(800_000), facts: None, raised };
+        Extra { rounds: vec![round], steps: 9 }
     }
 
     #[test]

@@ -19,12 +19,12 @@ use punctual_linux::sleep::{self, Condition, Ended, Epoll, Futex, Semaphore, Sil
 use punctual_linux::timer::{HandledTimer, IntervalTimer, PolledTimerfd, SignalTimeout, Timerfd, WaitedTimer};
 
 use crate::frame::Unavailable;
-use crate::frame::progress::go_on;
-use crate::ways::user::{on_clock, open_counter, open_instruction, open_sleeper};
+use crate::frame::stage::go_on;
 use crate::ways::wait::{
     Kind, Method, Opened, Remedies, UNCUTTABLE_NS, Unit, Waiter, absolute, absolute_uncuttable, relative,
     relative_up_to, timed, unavailable, units_up,
 };
+use crate::ways::wait::{on_clock, open_counter, open_instruction, open_sleeper};
 
 /// All ways to wait, ordered by kind. It includes those that this machine lacks.
 pub fn all() -> impl Iterator<Item = &'static Method> {

@@ -11,119 +11,119 @@ use punctual_linux::sleep::{self, Epoll};
 use punctual_linux::{Error, Result as LinuxResult};
 
 use crate::frame::Unavailable;
-use crate::ways::yielding::{Call, Method, Yielder};
+use crate::ways::{Call, YieldMethod, Yielder};
 
 type Opened = crate::frame::error::Opened<dyn Yielder>;
 
 /// All ways to yield, in the order of `--list`. It is a static: a constant's functions would be compiled in each
 /// crate that names it, optimised for size.
-pub static ALL: &[Method] = &[
-    Method {
+pub static ALL: &[YieldMethod] = &[
+    YieldMethod {
         name: "nothing",
         about: "an empty loop: what the others are compared with",
         call: ";",
         system_calls: &[],
         open: || plain(|| ()),
     },
-    Method {
+    YieldMethod {
         name: "nop",
         about: "the instruction that does nothing",
         call: "__asm__ volatile(\"nop\")",
         system_calls: &[],
         open: || plain(nop),
     },
-    Method {
+    YieldMethod {
         name: "pause",
         about: "the CPU's spin hint: yields to the other hardware thread, never to another program",
         call: "_mm_pause()",
         system_calls: &[],
         open: || plain(std::hint::spin_loop),
     },
-    Method {
+    YieldMethod {
         name: "sched_yield",
         about: "goes behind the others that are ready, and stays ready",
         call: "sched_yield()",
         system_calls: &["sched_yield"],
         open: || call("sched_yield", sleep::sched_yield),
     },
-    Method {
+    YieldMethod {
         name: "thread_yield",
         about: "Rust's std::thread::yield_now",
         call: "std::thread::yield_now()",
         system_calls: &["sched_yield"],
         open: || plain(std::thread::yield_now),
     },
-    Method {
+    YieldMethod {
         name: "sleep0",
         about: "a sleep of 0 seconds",
         call: "sleep(0)",
         system_calls: &["clock_nanosleep", "nanosleep"],
         open: || call("sleep(0)", || sleep::sleep(0)),
     },
-    Method {
+    YieldMethod {
         name: "usleep0",
         about: "a sleep of 0 microseconds, as folklore has it",
         call: "usleep(0)",
         system_calls: &["clock_nanosleep", "nanosleep"],
         open: || call("usleep(0)", || sleep::usleep(0)),
     },
-    Method {
+    YieldMethod {
         name: "usleep1",
         about: "a sleep of 1 microsecond: sleeps where one of 0 returns at once (Linux 7.2 and later)",
         call: "usleep(1)",
         system_calls: &["clock_nanosleep", "nanosleep"],
         open: || call("usleep(1)", || sleep::usleep(1)),
     },
-    Method {
+    YieldMethod {
         name: "nanosleep0",
         about: "a sleep of 0 nanoseconds",
         call: "nanosleep({0, 0}, NULL)",
         system_calls: &["clock_nanosleep", "nanosleep"],
         open: || call("nanosleep(0)", || sleep::nanosleep(0)),
     },
-    Method {
+    YieldMethod {
         name: "nanosleep1",
         about: "a sleep of 1 nanosecond",
         call: "nanosleep({0, 1}, NULL)",
         system_calls: &["clock_nanosleep", "nanosleep"],
         open: || call("nanosleep(1)", || sleep::nanosleep(1)),
     },
-    Method {
+    YieldMethod {
         name: "clock_nanosleep_past",
         about: "a sleep until a time gone by",
         call: "clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, {0, 1}, NULL)",
         system_calls: &["clock_nanosleep"],
         open: || call("clock_nanosleep", || sleep::clock_nanosleep_until(Clock::Monotonic, 1)),
     },
-    Method {
+    YieldMethod {
         name: "select0",
         about: "select on nothing with a timeout of 0: what usleep(0) once was",
         call: "select(0, NULL, NULL, NULL, {0, 0})",
         system_calls: &["select", "_newselect", "pselect6"],
         open: || call("select(0)", || sleep::select(0)),
     },
-    Method {
+    YieldMethod {
         name: "poll0",
         about: "poll on nothing with a timeout of 0",
         call: "poll(NULL, 0, 0)",
         system_calls: &["poll", "ppoll"],
         open: || call("poll(0)", || sleep::poll(0)),
     },
-    Method {
+    YieldMethod {
         name: "ppoll0",
         about: "ppoll on nothing with a timeout of 0",
         call: "ppoll(NULL, 0, {0, 0}, NULL)",
         system_calls: &["ppoll"],
         open: || call("ppoll(0)", || sleep::ppoll(0)),
     },
-    Method {
+    YieldMethod {
         name: "epoll_wait0",
         about: "epoll_wait on an empty set with a timeout of 0",
         call: "epoll_wait(set, &event, 1, 0)",
         system_calls: &["epoll_wait", "epoll_pwait"],
         open: epoll_wait0,
     },
-    Method {
+    YieldMethod {
         name: "futex_changed",
         about: "a futex wait on a word that has changed already: returns at once",
         call: "futex(&word, FUTEX_WAIT_BITSET_PRIVATE, word + 1)",
@@ -134,13 +134,13 @@ pub static ALL: &[Method] = &[
 
 /// The yields of the MPICH study.
 #[must_use]
-pub fn usual() -> Vec<&'static Method> {
+pub fn usual() -> Vec<&'static YieldMethod> {
     ["sched_yield", "usleep0"].iter().filter_map(|name| find(name)).collect()
 }
 
 /// The method called `name`.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static Method> {
+pub fn find(name: &str) -> Option<&'static YieldMethod> {
     ALL.iter().find(|method| method.name == name)
 }
 
@@ -177,7 +177,7 @@ fn futex_changed() -> Opened {
 }
 
 /// The system calls of one call of the method, with their arguments. None if the method cannot be opened.
-pub fn system_calls(method: &Method) -> Result<Vec<SystemCall>, ObserveError> {
+pub fn system_calls(method: &YieldMethod) -> Result<Vec<SystemCall>, ObserveError> {
     system_calls_after(
         || (method.open)().ok(),
         |yielder| {
@@ -189,8 +189,7 @@ pub fn system_calls(method: &Method) -> Result<Vec<SystemCall>, ObserveError> {
 }
 
 /// The calls in a few words: `clock_nanosleep`, `none`, or the reason why they are unknown.
-#[must_use]
-pub fn system_calls_in_words(method: &Method) -> String {
+pub(crate) fn system_calls_in_words(method: &YieldMethod) -> String {
     match system_calls(method) {
         Ok(calls) if calls.is_empty() => "none".into(),
         Ok(calls) => calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>().join(", "),

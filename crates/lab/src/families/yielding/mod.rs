@@ -22,13 +22,13 @@ use crate::frame::error::{Opened, more_time, ready};
 use crate::frame::figures::{Meter, Sum, next_stretch};
 use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{
-    self, Amount, Bench, CellId, Error, Failure, Family, Layout, Measured, OpenBench, Place, Report, Scene, Session,
+    self, Amount, Bench, CellId, Error, Failure, Family, Gathered, Layout, Measured, Place, Report, Scene, Session,
     Unavailable, names,
 };
-use crate::ways::yielding::{Probe, Yielder};
+use crate::ways::{Probe, Yielder};
 
 pub mod methods;
-pub mod plan;
+mod plan;
 
 pub use plan::{CompetitorPolicy, Plan, Request};
 
@@ -50,8 +50,6 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
 
 impl Family for Plan {
     type Extra = Extra;
-    /// The competitors, indexed like [`Plan::specs`].
-    type Company = Vec<Result<Crowd, Failure>>;
     const REASON_NAMES: &'static [&'static str] =
         names!(yielding::Parameters: competitors, competitor_kind, competitor_policy, competitor_rank);
     const REASON_NAMES_CONDITIONS: bool = true;
@@ -87,15 +85,12 @@ impl Family for Plan {
         Unavailable::but("its share of the time did not pay for one call", more_time())
     }
 
-    fn gather(&self, _: &Scene<'_>) -> Result<Self::Company, Failure> {
+    fn gather<'a>(&'a self, _: &Scene<'a>) -> Gathered<'a, Extra> {
         let gather = |(index, spec): (usize, &CompetitorSpec)| {
             Crowd::gather(spec.kind, self.most_of(index), &spec.conditions(self.cpu), spec.restraint())
         };
-        Ok(self.specs.iter().enumerate().map(gather).collect())
-    }
-
-    fn open<'a>(&'a self, crowds: Self::Company, _: &Scene<'a>) -> OpenBench<'a, Extra> {
-        Ok(Box::new(YieldBench::open(self, crowds)))
+        let crowds = self.specs.iter().enumerate().map(gather).collect();
+        Ok(Box::new(move |_| Ok(Box::new(YieldBench::open(self, crowds)))))
     }
 
     fn report(&self, cell: usize, measured: &Measured<'_, Extra>) -> Report {

@@ -8,7 +8,7 @@ use crate::crowd::{self, Restraint};
 use crate::frame::places::one_cpu;
 use crate::frame::plan::at_least_one;
 use crate::frame::{self, Family as _, Input, PlanError};
-use crate::ways::yielding::Method;
+use crate::ways::YieldMethod;
 
 /// Policy of the competitors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum CompetitorPolicy {
 
 /// Competitors of one kind, policy and nice value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CompetitorSpec {
+pub(crate) struct CompetitorSpec {
     /// Processes or threads.
     pub kind: CompetitorKind,
     /// Their policy. None: as found.
@@ -54,8 +54,7 @@ fn rank_of(competitor: Option<Policy>, caller: Option<Policy>) -> Rank {
 impl CompetitorSpec {
     /// Their way of releasing the CPU. Only a real-time member needs to. Against a caller of its own rank it yields
     /// after each burst: the caller's own yields decide who runs. Otherwise it sleeps.
-    #[must_use]
-    pub fn restraint(&self) -> Restraint {
+    pub(crate) fn restraint(&self) -> Restraint {
         match (self.policy.as_ref().is_some_and(Policy::is_real_time), self.rank) {
             (false, _) => Restraint::None,
             (true, Rank::Same) => Restraint::Yields,
@@ -64,14 +63,12 @@ impl CompetitorSpec {
     }
 
     /// Their conditions on this CPU.
-    #[must_use]
-    pub fn conditions(&self, cpu: usize) -> Conditions {
+    pub(crate) fn conditions(&self, cpu: usize) -> Conditions {
         Conditions::new().maybe(self.policy, Conditions::policy).maybe(self.nice, Conditions::nice).cpu(cpu)
     }
 
     /// Their policy and nice value in the record.
-    #[must_use]
-    pub fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         let policy = self.policy.map_or_else(|| "as found".to_owned(), |p| p.to_string());
         self.nice.map_or_else(|| policy.clone(), |nice| format!("{policy}, nice {nice}"))
     }
@@ -85,7 +82,7 @@ pub struct Cell {
     /// Index into the variants of the request.
     pub variant: usize,
     /// Index into [`Plan::specs`]. None: alone.
-    pub spec: Option<usize>,
+    pub(crate) spec: Option<usize>,
     /// Number of competitors. 0: alone.
     pub competitors: u32,
 }
@@ -94,11 +91,11 @@ pub struct Cell {
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The ways to yield.
-    pub methods: Vec<&'static Method>,
+    pub methods: Vec<&'static YieldMethod>,
     /// The cells, in the order of the first round.
     pub cells: Vec<Cell>,
     /// The specifications of the competitors.
-    pub specs: Vec<CompetitorSpec>,
+    pub(crate) specs: Vec<CompetitorSpec>,
     /// Conditions of the caller, including its only CPU, and amounts.
     pub request: frame::Request,
     /// The CPU that the caller and its competitors share.
@@ -111,7 +108,7 @@ pub struct Plan {
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The ways to yield.
-    pub methods: Vec<&'static Method>,
+    pub methods: Vec<&'static YieldMethod>,
     /// Numbers of competitors. 0: alone.
     pub competitors: Vec<u32>,
     /// Processes, threads, or both.
@@ -193,8 +190,7 @@ impl Plan {
     }
 
     /// The largest number of competitors of this specification in any cell.
-    #[must_use]
-    pub fn most_of(&self, spec: usize) -> u32 {
+    pub(crate) fn most_of(&self, spec: usize) -> u32 {
         self.cells.iter().filter(|c| c.spec == Some(spec)).map(|c| c.competitors).max().unwrap_or(0)
     }
 }

@@ -52,7 +52,6 @@ impl Made {
 impl Family for Made {
     /// Batches that count.
     type Extra = i64;
-    type Company = ();
     const REASON_NAMES: &'static [&'static str] = crate::frame::names!(wait::Parameters: asked_ns);
 
     fn layout(&self) -> Layout<'_> {
@@ -76,13 +75,14 @@ impl Family for Made {
         Unavailable::but("too short", more_time())
     }
 
-    fn gather(&self, _: &Scene<'_>) -> Result<(), Failure> {
-        if self.gathers { Ok(()) } else { Err(Unavailable::because("nobody came").into()) }
-    }
-
-    fn open<'a>(&'a self, (): (), scene: &Scene<'a>) -> Result<Box<dyn Bench<Extra = i64> + 'a>, Error> {
-        scene.notice(Notice::Other { text: "opened".into() });
-        Ok(Box::new(MadeBench { made: self, batches: vec![0; self.fates.len()], ledger: scene.ledger.clone() }))
+    fn gather<'a>(&'a self, _: &Scene<'a>) -> Gathered<'a, i64> {
+        if !self.gathers {
+            return Err(Unavailable::because("nobody came").into());
+        }
+        Ok(Box::new(move |scene| {
+            scene.notice(Notice::Other { text: "opened".into() });
+            Ok(Box::new(MadeBench { made: self, batches: vec![0; self.fates.len()], ledger: scene.ledger.clone() }))
+        }))
     }
 
     fn report(&self, cell: usize, measured: &Measured<'_, i64>) -> Report {

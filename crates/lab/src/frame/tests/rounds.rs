@@ -15,9 +15,9 @@ use crate::frame::family::WithExtras;
 use crate::frame::places::Place;
 use crate::frame::rounds::Rounds;
 use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::stage::perform;
+use crate::frame::stage::{OfRun, perform};
 use crate::frame::watch::Watching;
-use crate::frame::{Amount, Bench, Failure, Ledger, Request, Shared, Silent, Stop, Unavailable, Variant};
+use crate::frame::{Amount, Bench, Failure, Ledger, Portion, Request, Shared, Silent, Stop, Unavailable, Variant};
 
 const SLACK_NS: u64 = 123_456;
 
@@ -108,7 +108,8 @@ fn performed(in_base: bool, require: bool, script: fn(usize) -> Happens) -> (Led
     let seen: Arc<Mutex<Seen>> = Arc::default();
     let (theirs, their_extras) = (ledger.clone(), extras.clone());
     let mut bench = Fake { script, seen: Arc::clone(&seen) };
-    let outcome = perform(&Stop::default(), &mut Silent, (&Place::default(), Duration::ZERO), move |stage| {
+    let of_run = &mut OfRun { observer: &mut Silent, portion: Portion::default(), so_far: None };
+    let outcome = perform(&Stop::default(), of_run, (&Place::default(), Duration::ZERO), move |stage| {
         let slack = Conditions::new().timer_slack(Duration::from_nanos(SLACK_NS));
         let (base, variant) = if in_base { (slack, Conditions::new()) } else { (Conditions::new(), slack) };
         let as_asked = Request::as_found(Amount::Samples(100), 5);

@@ -20,8 +20,8 @@ use super::message::Integrity;
 use super::peer::Job;
 use super::trip::{Passed, Trip};
 use super::{Mode, mechanism_named, mechanisms};
+use crate::families::ipc::keeper::Keeper;
 use crate::frame::Failure;
-use crate::keeper::Keeper;
 
 struct Asked {
     size: usize,

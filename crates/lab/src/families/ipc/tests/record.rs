@@ -67,7 +67,8 @@ fn a_series_says_how_messages_were_sent_and_how_they_arrived() {
 #[test]
 fn blocks_are_kept_with_their_length() {
     let block = ipc::Block { min_ns: 1, mean_ns: 3.0, max_ns: 5 };
-    let plan = Plan { blocks: Some(2), ..plan(vec![Mode::Saturated, Mode::PingPong]) };
+    let mut plan = plan(vec![Mode::Saturated, Mode::PingPong]);
+    plan.asked.blocks = Some(2);
     let metrics = |cell, blocks: &[ipc::Block]| {
         let extra = Extra { blocks: blocks.to_vec(), ..extra(Integrity::default()) };
         let report = made_up_report(&plan, cell, &[5], &[extra.clone(), extra]);

@@ -35,7 +35,7 @@ use crate::frame::figures::{Meter, Sum, quantile};
 use crate::frame::plan::MethodCell;
 use crate::frame::schedule::{Amount, CellCost, Schedule};
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Input, Layout, Measured, OpenBench, PlanError, Report, Scene, Session,
+    self, Bench, CellId, Error, Failure, Family, Gathered, Input, Layout, Measured, PlanError, Report, Scene, Session,
     Unavailable, session,
 };
 use crate::ways::wait::{Kind, Method, Unit, Waiter};
@@ -130,12 +130,7 @@ impl Plan {
     /// The subject and parameters of a cell.
     fn identity(&self, cell: usize, parameters: Parameters) -> CellId {
         let method = self.asked.methods[self.cells[cell].method];
-        CellId::of_call(method.name, method.call, self.experiment(parameters, Metrics::default()))
-    }
-
-    /// The experiment with these parameters and metrics, for the record.
-    fn experiment(&self, parameters: Parameters, metrics: Metrics) -> Experiment {
-        Experiment::Calibrate(Typed { parameters, metrics })
+        CellId::of_call(method.name, method.call, Experiment::Calibrate(Typed::asked(parameters)))
     }
 
     /// A cell in words.
@@ -208,7 +203,6 @@ impl Proofs {
 impl Family for Proofs {
     /// The ns by which each turn shortened its waits.
     type Extra = Vec<f64>;
-    type Company = ();
 
     fn layout(&self) -> Layout<'_> {
         Layout::new(&self.plan.asked.frame, self.cells.iter().map(|cell| self.plan.cells[cell.planned].variant))
@@ -225,16 +219,14 @@ impl Family for Proofs {
         Schedule::fixed(TURNS, TURN, each, self.cells.len(), whole.saturating_mul(3) + Duration::from_secs(2))
     }
 
-    fn gather(&self, _: &Scene<'_>) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> OpenBench<'a, Vec<f64>> {
-        let waiters = self.plan.asked.methods.iter().map(|method| (method.open)()).collect();
-        let sleeper = |_| SleeperOptions::new().strategy(Strategy::Compensated).build();
-        let sleepers = (0..self.cells.len()).map(sleeper).collect();
-        let adds_ns = self.cells.iter().map(|cell| cell.shortened_by_ns.round() as i64).collect();
-        Ok(Box::new(ProofBench { proofs: self, waiters, sleepers, adds_ns }))
+    fn gather<'a>(&'a self, _: &Scene<'a>) -> Gathered<'a, Vec<f64>> {
+        Ok(Box::new(move |_| {
+            let waiters = self.plan.asked.methods.iter().map(|method| (method.open)()).collect();
+            let sleeper = |_| SleeperOptions::new().strategy(Strategy::Compensated).build();
+            let sleepers = (0..self.cells.len()).map(sleeper).collect();
+            let adds_ns = self.cells.iter().map(|cell| cell.shortened_by_ns.round() as i64).collect();
+            Ok(Box::new(ProofBench { proofs: self, waiters, sleepers, adds_ns }))
+        }))
     }
 
     fn report(&self, cell: usize, measured: &Measured<'_, Vec<f64>>) -> Report {
@@ -243,7 +235,7 @@ impl Family for Proofs {
         let mean = || turns.iter().sum::<f64>() / turns.len() as f64;
         let shortened_by_ns = (shortened && !turns.is_empty()).then(mean);
         let metrics = Metrics { shortened_by_ns, ..Metrics::default() };
-        let experiment = self.plan.experiment(self.parameters(cell), metrics);
+        let experiment = Experiment::Calibrate(Typed { parameters: self.parameters(cell), metrics });
         Report::with_series(vec![measured.series(measured.tally, Quantity::Overshoot, experiment)])
     }
 }
@@ -336,13 +328,13 @@ pub struct Point {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fit {
     /// The overhead of a sleep (TN).
-    pub sleep_adds_ns: f64,
+    pub(crate) sleep_adds_ns: f64,
     /// The cost of reading the clock before and after (TS + TE).
-    pub clock_costs_ns: f64,
+    pub(crate) clock_costs_ns: f64,
 }
 
 /// The median slope of all pairs of points with different x. None if there is no such pair.
-pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
+pub(crate) fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let mut slopes = Vec::with_capacity(points.len() * points.len() / 2);
     for (n, a) in points.iter().enumerate() {
         slopes.extend(points[..n].iter().filter(|b| b.0 != a.0).map(|b| (a.1 - b.1) / (a.0 - b.0)));
@@ -415,7 +407,6 @@ impl Rounds {
 
 impl Family for Fits {
     type Extra = Rounds;
-    type Company = ();
 
     fn layout(&self) -> Layout<'_> {
         Layout::new(&self.0.asked.frame, self.0.cells.iter().map(|cell| cell.variant))
@@ -433,20 +424,19 @@ impl Family for Fits {
         Unavailable::but("its share of the time did not pay for one round", more_time())
     }
 
-    fn gather(&self, _: &Scene<'_>) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    fn open<'a>(&'a self, (): (), _: &Scene<'a>) -> OpenBench<'a, Rounds> {
-        let waiters = self.0.asked.methods.iter().map(|method| (method.open)()).collect();
-        let newest = vec![Vec::new(); self.0.cells.len()];
-        Ok(Box::new(FitBench { plan: &self.0, waiters, newest, last: Vec::new() }))
+    fn gather<'a>(&'a self, _: &Scene<'a>) -> Gathered<'a, Rounds> {
+        Ok(Box::new(move |_| {
+            let waiters = self.0.asked.methods.iter().map(|method| (method.open)()).collect();
+            let newest = vec![Vec::new(); self.0.cells.len()];
+            Ok(Box::new(FitBench { plan: &self.0, waiters, newest, last: Vec::new() }))
+        }))
     }
 
     fn report(&self, _: usize, measured: &Measured<'_, Rounds>) -> Report {
         let rounds = measured.extra;
         let series_of = |figure, tally: &SeriesTally, samples, metrics| {
-            let experiment = self.0.experiment(Parameters { figure, asked_ns: None }, metrics);
+            let experiment =
+                Experiment::Calibrate(Typed { parameters: Parameters { figure, asked_ns: None }, metrics });
             // An operation is a fit: its use of the CPU is that of many sleeps.
             let series = measured.series(tally, Quantity::Overshoot, experiment).without_use();
             Series { samples: Some(samples), ..series }

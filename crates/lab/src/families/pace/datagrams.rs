@@ -1,14 +1,18 @@
-//! The network: the header of a `pace` datagram (its first 48 bytes, in network byte order), the sender's connected UDP socket,
-//! and the clock that converts the kernel's arrival stamps from the wall clock to `CLOCK_MONOTONIC`, even if the wall clock is
-//! set meanwhile.
+//! The datagrams of `pace`: the header of one (its first 48 bytes, in network byte order), the sender's connected UDP socket ([`Wire`]), the
+//! receiver of a run's own datagrams ([`Receiver`]), and the clock that converts the kernel's arrival stamps from the wall clock to
+//! `CLOCK_MONOTONIC`, even if the wall clock is set meanwhile.
+//!
+//! Whoever paces hands each datagram over when it is due. What is sent and received is the same however that is done.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use punctual_linux as linux;
+use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::net::{self, qdisc};
-use punctual_linux::net::{Batch, Sent, send};
+use punctual_linux::memory::Shared;
+use punctual_linux::net::{self, Batch, Sent, qdisc, send};
 
 use crate::frame::breaks::{Break, Offset};
 
@@ -38,15 +42,15 @@ pub enum Mode {
 
 /// A connected socket for sending.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(super) struct Wire {
     socket: UdpSocket,
     batch: Batch,
     single: Vec<u8>,
     header: Header,
     /// Whether the kernel stamps departures.
-    pub(crate) stamps: bool,
+    pub(super) stamps: bool,
     /// Number of stamps requested since the socket was opened.
-    pub(crate) asked: u32,
+    pub(super) asked: u32,
     to: SocketAddr,
     /// The clock of SO_TXTIME, and its offset from CLOCK_MONOTONIC.
     clock: Clock,
@@ -55,7 +59,7 @@ pub(crate) struct Wire {
 
 impl Wire {
     /// Connects to `to`, for datagrams of `size` bytes. `clock`: the clock of departure times for the kernel.
-    pub(crate) fn open(to: SocketAddr, size: usize, mode: Mode, clock: Clock) -> linux::Result<Self> {
+    pub(super) fn open(to: SocketAddr, size: usize, mode: Mode, clock: Clock) -> linux::Result<Self> {
         let failed = |call: &'static str| move |source| linux::Error { call, object: Some(to.to_string()), source };
         let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let socket = UdpSocket::bind((any, 0)).map_err(failed("bind"))?;
@@ -94,7 +98,7 @@ impl Wire {
     }
 
     /// The queueing disciplines of the interface that leads to `to`, the root's first.
-    pub(crate) fn disciplines(to: SocketAddr) -> linux::Result<Vec<String>> {
+    pub(super) fn disciplines(to: SocketAddr) -> linux::Result<Vec<String>> {
         let wire = Self::open(to, HEADER, Mode::Single, Clock::Monotonic)?;
         let failed = |source| linux::Error { call: "getsockname", object: Some(to.to_string()), source };
         let own = wire.socket.local_addr().map_err(failed)?.ip();
@@ -105,7 +109,7 @@ impl Wire {
     }
 
     /// Starts a stream of datagrams.
-    pub(crate) fn begin(
+    pub(super) fn begin(
         &mut self,
         stream: u32,
         period_ns: u64,
@@ -126,7 +130,7 @@ impl Wire {
 
     /// Sends one datagram. Returns the time of the call and its result.
     #[inline]
-    pub(crate) fn send_one(
+    pub(super) fn send_one(
         &mut self,
         sequence: u64,
         intended_ns: i64,
@@ -153,15 +157,15 @@ impl Wire {
     }
 
     /// Waits without a limit for room to send.
-    pub(crate) fn wait_for_room(&self) -> linux::Result<()> {
+    pub(super) fn wait_for_room(&self) -> linux::Result<()> {
         while !net::wait_for_room(&self.socket, 100)? {
-            crate::frame::progress::go_on("pace")?;
+            crate::frame::stage::go_on("pace")?;
         }
         Ok(())
     }
 
     /// Bytes per second on the wire, as fq counts them.
-    pub(crate) fn bytes_per_second(to: SocketAddr, size: usize, events_per_second: f64) -> f64 {
+    pub(super) fn bytes_per_second(to: SocketAddr, size: usize, events_per_second: f64) -> f64 {
         let headers = if to.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 };
         (size.max(HEADER) as u64 + headers) as f64 * events_per_second
     }
@@ -169,7 +173,7 @@ impl Wire {
     /// Sends `count` datagrams in one call, of which some ask for a stamp. Returns the time of the call, the number
     /// sent, and why the others were not.
     #[inline]
-    pub(crate) fn send_many(
+    pub(super) fn send_many(
         &mut self,
         first: u64,
         count: usize,
@@ -191,7 +195,7 @@ impl Wire {
 
     /// Reads the available stamps; each is (its index among those requested since `before`, `CLOCK_REALTIME`). Waits
     /// for them until `until_ns`, and a little longer.
-    pub(crate) fn stamps_since(&self, before: u32, until_ns: i64, mut see: impl FnMut(u32, i64)) -> linux::Result<()> {
+    pub(super) fn stamps_since(&self, before: u32, until_ns: i64, mut see: impl FnMut(u32, i64)) -> linux::Result<()> {
         let until = now_ns(Clock::Monotonic).max(until_ns) + net::STAMP_PATIENCE.as_nanos() as i64;
         let mut wanted = self.asked.wrapping_sub(before);
         while wanted > 0 {
@@ -210,7 +214,7 @@ impl Wire {
     }
 
     /// Clears an error of an earlier datagram (no receiver) from the socket.
-    pub(crate) fn forget_errors(&self) {
+    pub(super) fn forget_errors(&self) {
         // If reading the error fails, there is no remedy.
         let _ = self.socket.take_error();
     }
@@ -223,15 +227,15 @@ pub const HEADER: usize = 48;
 
 /// The header of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub(super) struct Header {
     /// The stream of datagrams: a new one for each batch.
     pub stream: u32,
     /// Number within the stream, from 0.
-    pub sequence: u64,
+    pub(super) sequence: u64,
     /// Its deadline, on the sender's `CLOCK_MONOTONIC`.
-    pub intended_ns: i64,
+    pub(super) intended_ns: i64,
     /// When the sender called send, on the same clock.
-    pub sent_ns: i64,
+    pub(super) sent_ns: i64,
     /// Identifies the machine and the boot of that clock.
     pub boot: u64,
     /// The nominal gap between two datagrams, ns.
@@ -240,7 +244,7 @@ pub struct Header {
 
 impl Header {
     /// Writes it to the beginning of a datagram of at least [`HEADER`] bytes.
-    pub fn write(&self, datagram: &mut [u8]) {
+    pub(super) fn write(&self, datagram: &mut [u8]) {
         datagram[0..4].copy_from_slice(&MAGIC.to_be_bytes());
         datagram[4..8].copy_from_slice(&self.stream.to_be_bytes());
         datagram[8..16].copy_from_slice(&self.sequence.to_be_bytes());
@@ -251,8 +255,7 @@ impl Header {
     }
 
     /// Reads it. None: too short, or not from `pace`.
-    #[must_use]
-    pub fn read(datagram: &[u8]) -> Option<Self> {
+    pub(super) fn read(datagram: &[u8]) -> Option<Self> {
         let word = |at: usize| datagram.get(at..at + 8)?.try_into().ok().map(u64::from_be_bytes);
         let first = word(0)?;
         (first >> 32 == u64::from(MAGIC)).then_some(())?;
@@ -269,8 +272,7 @@ impl Header {
 
 /// A number for this boot of this machine: clocks with the same number are comparable. Zero if the kernel does not
 /// report it.
-#[must_use]
-pub fn this_boot() -> u64 {
+pub(super) fn this_boot() -> u64 {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     // The id is random already; its first 16 hexadecimal digits are as good as any hash.
     let digits: String = id.chars().filter(char::is_ascii_hexdigit).take(16).collect();
@@ -279,20 +281,20 @@ pub fn this_boot() -> u64 {
 
 /// Tracks the wall clock while stamps are read.
 #[derive(Debug)]
-pub(crate) struct StampClock {
+pub(super) struct StampClock {
     offset: Offset,
     /// When the clock was last seen to be set: an earlier stamp may precede that.
     set_ns: i64,
 }
 
 impl StampClock {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { offset: Offset::read(Clock::Realtime), set_ns: i64::MIN }
     }
 
     /// The arrival of a datagram with this stamp, and whether the clock was set since the last call. A stamp that may
     /// precede the setting is not used: the result is the present time.
-    pub(crate) fn arrival(&mut self, stamp_ns: Option<i64>) -> (i64, Option<Break>) {
+    pub(super) fn arrival(&mut self, stamp_ns: Option<i64>) -> (i64, Option<Break>) {
         let offset = Offset::read(Clock::Realtime);
         self.arrival_at(stamp_ns, now_ns(Clock::Monotonic), offset)
     }
@@ -304,6 +306,152 @@ impl StampClock {
         }
         let at_ns = stamp_ns.map(|ns| ns - self.offset.ns()).filter(|at| (self.set_ns..=now_ns).contains(at));
         (at_ns.unwrap_or(now_ns), set)
+    }
+}
+
+/// Most datagrams of a stream that are recorded.
+pub(super) const MOST: usize = 1 << 17;
+/// Buffer for datagrams that arrive while a receiver is not running: 8 MB.
+pub(super) const ROOM: i32 = 8 << 20;
+/// Timeout for the last datagrams: on one machine they have arrived when the sender is done, unless the receiver
+/// sleeps.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The arrivals of a stream's datagrams, by number.
+#[derive(Clone)]
+struct Arrivals {
+    /// `CLOCK_MONOTONIC` when the receiving program had it. 0: it did not arrive.
+    program_ns: Shared<[AtomicI64]>,
+    /// `CLOCK_REALTIME` when it entered the socket. 0: unknown.
+    socket_ns: Shared<[AtomicI64]>,
+    /// Its position in the order of arrival, from 1.
+    order: Shared<[AtomicU32]>,
+    stream: Shared<AtomicU64>,
+    /// Numbers of arrivals and of duplicates.
+    received: Shared<AtomicU64>,
+    twice: Shared<AtomicU64>,
+}
+
+/// The arrival of a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Arrival {
+    pub(super) program_ns: i64,
+    pub(super) socket_realtime_ns: Option<i64>,
+    pub(super) order: u32,
+}
+
+/// A receiving process.
+pub(super) struct Receiver {
+    arrivals: Arrivals,
+    /// Killed on drop.
+    _process: Child,
+}
+
+impl Receiver {
+    /// Binds `address` and starts the process, which ends with the calling thread.
+    pub(super) fn start(address: SocketAddr) -> linux::Result<Self> {
+        let failed = |source| linux::Error { call: "bind", object: Some(address.to_string()), source };
+        let socket = UdpSocket::bind(address).map_err(failed)?;
+        let arrivals = Arrivals::new()?;
+        net::set_receive_buffer(&socket, ROOM)?;
+        // Without stamps, only the program's clock shows arrivals.
+        let _ = net::enable_receive_stamps(&socket);
+        let theirs = arrivals.clone();
+        let process = Child::spawn("punctual-pace", move || theirs.note_all(&socket))?;
+        Ok(Self { arrivals, _process: process })
+    }
+
+    /// From now on, records the datagrams of this stream.
+    pub(super) fn begin(&self, stream: u32, datagrams: usize) {
+        let arrivals = &self.arrivals;
+        arrivals.stream.store(u64::MAX, Ordering::SeqCst);
+        for n in 0..datagrams.min(MOST) {
+            arrivals.program_ns[n].store(0, Ordering::Relaxed);
+            arrivals.socket_ns[n].store(0, Ordering::Relaxed);
+            arrivals.order[n].store(0, Ordering::Relaxed);
+        }
+        arrivals.received.store(0, Ordering::Relaxed);
+        arrivals.twice.store(0, Ordering::Relaxed);
+        arrivals.stream.store(stream.into(), Ordering::SeqCst);
+    }
+
+    /// Waits until `sent` datagrams arrived, or until no more arrive after `until_ns`.
+    pub(super) fn settle(&self, sent: u64, until_ns: i64) {
+        let mut seen = self.received();
+        let mut since = now_ns(Clock::Monotonic).max(until_ns);
+        while seen < sent && now_ns(Clock::Monotonic) - since < PATIENCE.as_nanos() as i64 {
+            if linux::stop::requested() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            let now_seen = self.received();
+            if now_seen != seen {
+                (seen, since) = (now_seen, now_ns(Clock::Monotonic).max(until_ns));
+            }
+        }
+    }
+
+    /// Number of arrivals.
+    pub(super) fn received(&self) -> u64 {
+        self.arrivals.received.load(Ordering::Acquire)
+    }
+
+    /// Number of datagrams that arrived more than once.
+    pub(super) fn twice(&self) -> u64 {
+        self.arrivals.twice.load(Ordering::Acquire)
+    }
+
+    /// The arrival of a datagram, if it arrived.
+    pub(super) fn arrival(&self, sequence: usize) -> Option<Arrival> {
+        let program_ns = self.arrivals.program_ns.get(sequence)?.load(Ordering::Acquire);
+        let socket_ns = self.arrivals.socket_ns[sequence].load(Ordering::Acquire);
+        (program_ns != 0).then(|| Arrival {
+            program_ns,
+            socket_realtime_ns: (socket_ns != 0).then_some(socket_ns),
+            order: self.arrivals.order[sequence].load(Ordering::Acquire),
+        })
+    }
+}
+
+impl Arrivals {
+    fn new() -> linux::Result<Self> {
+        Ok(Self {
+            program_ns: Shared::<[AtomicI64]>::slice(MOST)?,
+            socket_ns: Shared::<[AtomicI64]>::slice(MOST)?,
+            order: Shared::<[AtomicU32]>::slice(MOST)?,
+            stream: Shared::new()?,
+            received: Shared::new()?,
+            twice: Shared::new()?,
+        })
+    }
+
+    /// The child's main loop.
+    fn note_all(&self, socket: &UdpSocket) {
+        let mut buffer = vec![0; 65_536];
+        // A socket that fails permanently records nothing more. The parent sees that nothing arrives.
+        while let Ok(received) = net::receive(socket, &mut buffer) {
+            let Some(received) = received else { continue };
+            let now = now_ns(Clock::Monotonic);
+            if let Some(header) = Header::read(&buffer[..received.length]) {
+                self.note(&header, now, received.realtime_ns);
+            }
+        }
+    }
+
+    fn note(&self, header: &Header, now: i64, realtime_ns: Option<i64>) {
+        let sequence = header.sequence as usize;
+        if self.stream.load(Ordering::SeqCst) != u64::from(header.stream) || sequence >= MOST {
+            return;
+        }
+        if self.program_ns[sequence].load(Ordering::Relaxed) != 0 {
+            self.twice.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let order = self.received.load(Ordering::Relaxed) + 1;
+        self.order[sequence].store(order as u32, Ordering::Relaxed);
+        self.socket_ns[sequence].store(realtime_ns.unwrap_or(0), Ordering::Relaxed);
+        self.program_ns[sequence].store(now, Ordering::Release);
+        self.received.store(order, Ordering::Release);
     }
 }
 

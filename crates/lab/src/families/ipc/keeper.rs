@@ -28,12 +28,6 @@ pub struct Keeper {
     _process: Child,
 }
 
-impl std::fmt::Debug for Keeper {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keeper").field("next", &self.next).finish_non_exhaustive()
-    }
-}
-
 /// A number marked for one object. On drop, the process that made it removes the object and the mark.
 #[derive(Debug)]
 pub struct Leftover {
@@ -104,8 +98,7 @@ impl Keeper {
     }
 
     /// Marks a number for an object that is about to be created.
-    #[must_use]
-    pub fn reserve(&self, what: What) -> Leftover {
+    pub(super) fn reserve(&self, what: What) -> Leftover {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed) % NUMBERS;
             let mark = &self.marks[number as usize];
@@ -163,8 +156,7 @@ impl Drop for Leftover {
 
 impl Name {
     /// The name of a POSIX object: `/punctual-PID-N`.
-    #[must_use]
-    pub fn posix(self) -> String {
+    pub(super) fn posix(self) -> String {
         format!("/punctual-{}-{}", self.owner, self.number)
     }
 
@@ -175,8 +167,7 @@ impl Name {
     }
 
     /// The key of a System V object.
-    #[must_use]
-    pub fn key(self) -> i32 {
+    pub(super) fn key(self) -> i32 {
         let mixed = u64::from(self.owner) << 32 | u64::from(self.number);
         // The golden ratio spreads neighbours. The upper bits are the well mixed ones.
         (KEY | (mixed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as u32) as i32

@@ -1,4 +1,4 @@
-//! Putting back, on a process of the test.
+//! The guardian, and putting back, on a process of the test.
 
 use std::process::{Child, Command};
 
@@ -143,4 +143,21 @@ fn a_thread_that_ended_is_no_error() {
     sleeper.saved.set(sleeper.slot, &words(&sleeper.set));
     end(sleeper.process);
     assert_eq!(sleeper.saved.put_back(&sleeper.family), []);
+}
+
+#[test]
+fn it_has_the_nice_value_of_the_process_and_not_that_of_the_reader() {
+    let process = sched::nice(std::process::id().cast_signed()).unwrap();
+    let start = move || {
+        if sched::set_nice(0, -20).is_err() {
+            return None;
+        }
+        let family = Family::so_far(std::process::id().cast_signed());
+        let guardian = Guardian::start(&Saved::new().unwrap(), &family, false).unwrap();
+        Some(sched::nice(guardian.child.id()).unwrap())
+    };
+    match std::thread::spawn(start).join().unwrap() {
+        Some(nice) => assert_eq!(nice, process),
+        None => punctual_testing::lacks(punctual_testing::Lack::Capability("CAP_SYS_NICE", 23)),
+    }
 }

@@ -15,19 +15,18 @@ use punctual::{Applied, Conditions};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::net;
-use punctual_record::{Experiment, NotMeasured, Notice, Usage};
+use punctual_record::experiment::pace::{self, Measured};
+use punctual_record::{
+    About, Experiment, NotMeasured, Notice, Quantity, Recorder, SeriesId, SeriesTally, Typed, Usage,
+};
 
-use super::flow::Flow;
-pub use super::flow::SUBJECT;
-use super::wire::{Header, StampClock, this_boot};
+use super::datagrams::{Header, ROOM, StampClock, this_boot};
 use crate::frame::breaks::Spoilt;
 use crate::frame::figures::Meter;
 use crate::frame::ledger::{Held, LeftOut};
-use crate::frame::progress::Progress;
+use crate::frame::stage::Progress;
 use crate::frame::{self, Amount, Ledger, Place, Session};
 
-/// Buffer for datagrams while the receiver is not running: 8 MB.
-const ROOM: i32 = 8 << 20;
 /// Interval of checks for a stop request while no datagram arrives.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -73,11 +72,8 @@ pub fn listen(address: SocketAddr) -> Result<UdpSocket, Error> {
     })?;
     net::set_receive_buffer(&socket, ROOM)?;
     net::enable_receive_stamps(&socket)?;
-    socket.set_read_timeout(Some(LOOK)).map_err(|source| Error::Listen {
-        address,
-        source,
-        remedy: "this is a defect",
-    })?;
+    let defect = |source| Error::Listen { address, source, remedy: "this is a defect" };
+    socket.set_read_timeout(Some(LOOK)).map_err(defect)?;
     Ok(socket)
 }
 
@@ -94,7 +90,7 @@ pub fn run(
     let (mine, asked) = (ledger.clone(), base.clone());
     let heard = session
         .perform(Place::default(), move |stage| {
-            let Applied { guard, refused } = frame::settings::apply(&asked, &mine);
+            let Applied { guard, refused } = mine.apply(&asked);
             mine.open().held[0] = Some(Held { applied: guard.applied(), ..Held::default() });
             if require && !refused.is_empty() {
                 return (refused, None);
@@ -109,13 +105,13 @@ pub fn run(
             }
             stage.pause(Progress { doing, detail: None, done: 0.0, left });
             let heard = hear(&socket, amount);
-            frame::settings::put_back(guard, &mine);
+            mine.put_back(guard);
             (refused, Some(heard))
         })
         .map_err(frame::Error::from)?;
     let Some((refused, heard)) = heard else { return Ok(()) };
     let ledger = ledger.take();
-    frame::settings::report(&request, &ledger, &refused, session)?;
+    ledger.report(&request, &refused, session)?;
     frame::close(ledger, session);
     let Some(heard) = heard.transpose()? else { return Ok(()) };
     if heard.strange > 0 {
@@ -133,24 +129,21 @@ pub fn run(
         flow.report(*period_ns, &request.variants[0].label, heard.usage, session);
     }
     if heard.flows.is_empty() {
-        session.add_not_measured(nothing_came());
+        session.add_not_measured(NotMeasured {
+            experiment: Experiment::PACE.into(),
+            subject: SUBJECT.into(),
+            conditions: None,
+            parameters: BTreeMap::new(),
+            why: "no datagram of `punctual pace` arrived".into(),
+            remedy: Some("send to this address before the time is over, and look at the firewall".into()),
+        });
     }
     heard.left_out.tell(session);
     Ok(())
 }
 
-fn nothing_came() -> NotMeasured {
-    NotMeasured {
-        experiment: Experiment::PACE.into(),
-        subject: "receive".into(),
-        conditions: None,
-        parameters: BTreeMap::new(),
-        why: "no datagram of `punctual pace` arrived".into(),
-        remedy: Some("send to this address before the time is over, and look at the firewall".into()),
-    }
-}
-
 /// Everything that was received.
+#[derive(Default)]
 struct Heard {
     flows: BTreeMap<u64, Flow>,
     /// Datagrams that are not from `pace`.
@@ -163,8 +156,7 @@ struct Heard {
 }
 
 fn hear(socket: &UdpSocket, amount: Option<Amount>) -> linux::Result<Heard> {
-    let (flows, left_out) = (BTreeMap::new(), LeftOut::default());
-    let mut heard = Heard { flows, strange: 0, turned_away: 0, usage: Usage::default(), left_out };
+    let mut heard = Heard::default();
     let mut buffer = vec![0; 65_536];
     let boot = this_boot();
     let mut stamps = StampClock::new();
@@ -205,7 +197,169 @@ impl Heard {
             self.turned_away += 1;
             return;
         }
-        self.flows.entry(header.period_ns).or_insert_with(Flow::new).take(header, at_socket, one_way);
+        self.flows.entry(header.period_ns).or_default().take(header, at_socket, one_way);
+    }
+}
+
+/// The subject of what is received.
+pub const SUBJECT: &str = "receive";
+
+/// Maximum number of streams of one rate at a time: one for each sender.
+const MOST_STREAMS: usize = 16;
+
+/// The datagrams of one nominal rate: the figures of all its streams.
+#[derive(Default)]
+struct Flow {
+    /// Half a megabyte each, so allocated with the first record.
+    jitter: Option<Recorder>,
+    one_way: Option<Recorder>,
+    streams: BTreeMap<u32, Stream>,
+    /// The sums of all streams that were replaced.
+    before: Sums,
+}
+
+/// The counts of several streams.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sums {
+    streams: u64,
+    received: u64,
+    lost: u64,
+    reordered: u64,
+    twice: u64,
+    gaps: u64,
+    span_ns: u64,
+}
+
+/// One stream: numbered datagrams of one batch of a sender.
+#[derive(Debug, Default)]
+struct Stream {
+    received: u64,
+    highest: u64,
+    reordered: u64,
+    twice: u64,
+    /// Which of the newest 1024 numbers arrived.
+    recent: [u64; 16],
+    first_ns: i64,
+    last_ns: i64,
+    /// Number and arrival of the previous datagram.
+    before: Option<(u64, i64)>,
+}
+
+impl Flow {
+    fn take(&mut self, header: &Header, at_socket: i64, one_way: Option<i64>) {
+        if let Some(one_way) = one_way {
+            self.one_way.get_or_insert_with(Recorder::new).record(one_way);
+        }
+        if self.streams.len() >= MOST_STREAMS && !self.streams.contains_key(&header.stream) {
+            self.leave_the_oldest();
+        }
+        let stream = self.streams.entry(header.stream).or_default();
+        if let Some(gap) = stream.take(header.sequence, at_socket) {
+            let period = i64::try_from(header.period_ns).unwrap_or(i64::MAX);
+            self.jitter.get_or_insert_with(Recorder::new).record(gap.saturating_sub(period).saturating_abs());
+        }
+    }
+
+    /// Replaces the stream that was silent for longest. Its sums stay.
+    fn leave_the_oldest(&mut self) {
+        let oldest = self.streams.iter().min_by_key(|(_, stream)| stream.last_ns).map(|(number, _)| *number);
+        if let Some(stream) = oldest.and_then(|number| self.streams.remove(&number)) {
+            self.before.add(&stream);
+        }
+    }
+
+    /// The sums of all streams.
+    fn sums(&self) -> Sums {
+        let mut sums = self.before;
+        self.streams.values().for_each(|stream| sums.add(stream));
+        sums
+    }
+
+    fn report(&self, period_ns: u64, conditions: &str, usage: Usage, session: &mut Session<'_>) {
+        let sums = self.sums();
+        let metrics = pace::Metrics {
+            received: Some(sums.received),
+            lost: Some(sums.lost),
+            reordered: Some(sums.reordered),
+            duplicates: Some(sums.twice),
+            streams: Some(sums.streams),
+            rate_reached: (sums.span_ns > 0).then(|| sums.gaps as f64 * 1e9 / sums.span_ns as f64),
+            ..pace::Metrics::default()
+        };
+        let parameters = pace::Parameters {
+            rate_per_second: 1e9 / period_ns.max(1) as f64,
+            measured: Measured::Arrival,
+            to: None,
+            size: None,
+        };
+        for (recorder, quantity) in [(&self.jitter, Quantity::PeriodJitter), (&self.one_way, Quantity::OneWay)] {
+            let Some(recorder) = recorder else { continue };
+            let mut tally = SeriesTally::new();
+            tally.add_round(0, 0, recorder, usage);
+            let metrics = if quantity == Quantity::PeriodJitter { metrics.clone() } else { pace::Metrics::default() };
+            session.add_series(tally.to_series(SeriesId {
+                experiment: Experiment::Pace(Typed { parameters: parameters.clone(), metrics }),
+                subject: SUBJECT.into(),
+                about: About::default(),
+                conditions: conditions.to_owned(),
+                quantity,
+            }));
+        }
+    }
+}
+
+impl Sums {
+    fn add(&mut self, stream: &Stream) {
+        self.streams += 1;
+        self.received += stream.received;
+        // A hostile number may have any value.
+        self.lost = self.lost.saturating_add(stream.lost());
+        self.reordered += stream.reordered;
+        self.twice += stream.twice;
+        self.gaps += stream.received.saturating_sub(1);
+        self.span_ns = self.span_ns.saturating_add_signed(stream.last_ns.saturating_sub(stream.first_ns));
+    }
+}
+
+impl Stream {
+    /// Enters a datagram. Returns the gap to the previous one, if their numbers are consecutive.
+    fn take(&mut self, sequence: u64, at: i64) -> Option<i64> {
+        let bit = |n: u64| ((n / 64 % 16) as usize, 1_u64 << (n % 64));
+        let first = self.received == 0;
+        if !first && sequence <= self.highest {
+            let (word, mask) = bit(sequence);
+            if self.highest - sequence < 1024 && self.recent[word] & mask != 0 {
+                self.twice += 1;
+                return None;
+            }
+            self.reordered += 1;
+            self.recent[word] |= mask;
+        } else {
+            // The numbers in between have not arrived yet.
+            let from = if first { sequence } else { self.highest + 1 };
+            for n in from.max(sequence.saturating_sub(1023))..sequence {
+                let (word, mask) = bit(n);
+                self.recent[word] &= !mask;
+            }
+            let (word, mask) = bit(sequence);
+            self.recent[word] |= mask;
+            self.highest = sequence;
+        }
+        if first {
+            self.first_ns = at;
+        }
+        self.received += 1;
+        self.last_ns = at;
+        let gap =
+            self.before.filter(|(number, _)| number.checked_add(1) == Some(sequence)).map(|(_, before)| at - before);
+        self.before = Some((sequence, at));
+        gap
+    }
+
+    /// Number of missing datagrams below the highest number. The receiver does not know of any sent after its last
+    /// arrival.
+    fn lost(&self) -> u64 {
+        if self.received == 0 { 0 } else { self.highest.saturating_add(1).saturating_sub(self.received) }
     }
 }
 
@@ -213,6 +367,7 @@ impl Heard {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::datagrams::HEADER;
     use super::*;
 
     #[test]
@@ -222,7 +377,7 @@ mod tests {
         let heard = std::thread::scope(|scope| {
             scope.spawn(|| {
                 let hostile = UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
-                let (mut datagram, boot) = ([0; super::super::HEADER], this_boot());
+                let (mut datagram, boot) = ([0; HEADER], this_boot());
                 for n in 0_u64.. {
                     if over.load(std::sync::atomic::Ordering::Relaxed) {
                         break;
@@ -249,7 +404,7 @@ mod tests {
         let headed = (fields, 0..64_usize).prop_map(|(fields, more)| {
             let (stream, sequence, intended_ns, sent_ns, boot, period_ns) = fields;
             let (intended_ns, sent_ns) = (intended_ns.cast_signed(), sent_ns.cast_signed());
-            let mut datagram = vec![0; super::super::HEADER + more];
+            let mut datagram = vec![0; HEADER + more];
             Header { stream: stream as u32, sequence, intended_ns, sent_ns, boot, period_ns }.write(&mut datagram);
             datagram
         });
@@ -269,7 +424,7 @@ mod tests {
                 scope.spawn(|| {
                     let sender = UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
                     // The receiver waits for datagrams that it knows.
-                    let mut known = [0; super::super::HEADER];
+                    let mut known = [0; HEADER];
                     for sequence in 0.. {
                         if over.load(std::sync::atomic::Ordering::Relaxed) {
                             break;
@@ -290,5 +445,56 @@ mod tests {
             run.unwrap().to_json(&mut written).unwrap();
             prop_assert!(punctual_record::Run::from_slice(&written).is_ok());
         }
+    }
+
+    proptest! {
+        /// Compared with sets: received, lost, duplicate, reordered, for streams disturbed within the window.
+        #[test]
+        fn counts_agree_with_sets(order in prop::collection::vec(0_u64..400, 1..600)) {
+            let mut stream = Stream::default();
+            let mut seen = std::collections::BTreeSet::new();
+            let (mut twice, mut reordered, mut highest) = (0, 0, None);
+            for (at, &sequence) in order.iter().enumerate() {
+                stream.take(sequence, at as i64);
+                if !seen.insert(sequence) {
+                    twice += 1;
+                } else if highest.is_some_and(|h| sequence < h) {
+                    reordered += 1;
+                }
+                highest = highest.max(Some(sequence));
+            }
+            prop_assert_eq!(stream.twice, twice);
+            prop_assert_eq!(stream.reordered, reordered);
+            prop_assert_eq!(stream.received, seen.len() as u64);
+            prop_assert_eq!(stream.lost(), highest.unwrap() + 1 - seen.len() as u64);
+        }
+    }
+
+    fn header(stream: u32, sequence: u64, period_ns: u64) -> Header {
+        Header { stream, sequence, intended_ns: 0, sent_ns: 0, boot: 0, period_ns }
+    }
+
+    #[test]
+    fn streams_that_are_left_keep_their_part_in_the_sums() {
+        let mut flow = Flow::default();
+        for stream in 0..1000 {
+            for sequence in [0, 1, 3] {
+                flow.take(&header(stream, sequence, 10), i64::from(stream) * 100 + sequence as i64 * 10, None);
+            }
+        }
+        assert_eq!(flow.streams.len(), MOST_STREAMS);
+        let expected =
+            Sums { streams: 1000, received: 3000, lost: 1000, reordered: 0, twice: 0, gaps: 2000, span_ns: 30_000 };
+        assert_eq!(flow.sums(), expected);
+    }
+
+    #[test]
+    fn gaps_are_between_neighbours_only() {
+        let mut stream = Stream::default();
+        assert_eq!(stream.take(0, 100), None);
+        assert_eq!(stream.take(1, 250), Some(150));
+        assert_eq!(stream.take(3, 400), None);
+        assert_eq!(stream.take(2, 420), None);
+        assert_eq!((stream.lost(), stream.reordered), (0, 1));
     }
 }
