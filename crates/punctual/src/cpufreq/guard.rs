@@ -142,8 +142,7 @@ impl GovernorGuard {
     /// Writes an attribute again without a check. It was set on these policies before, and the journal has the old value.
     pub(super) fn rewrite(&self, attribute: Attribute, value: &str) -> Result<(), Error> {
         checked(attribute, 0, value)?;
-        let mut noted = self.found.iter().filter(|setting| setting.file() == attribute.file());
-        Ok(noted.try_for_each(|setting| files::write(&setting.path(self.cpufreq.root()), value))?)
+        Ok(self.noted(attribute).try_for_each(|setting| files::write(&setting.path(self.cpufreq.root()), value))?)
     }
 
     /// Writes the original value of an attribute and of its dependents early and without any check. It may change
@@ -157,16 +156,14 @@ impl GovernorGuard {
 
     /// Whether every policy with this attribute set shows the value.
     pub(super) fn shows(&self, attribute: Attribute, value: &str) -> bool {
-        let mut noted = self.found.iter().filter(|setting| setting.file() == attribute.file());
-        noted.all(|setting| files::read(&setting.path(self.cpufreq.root())).as_deref() == Some(value))
+        self.noted(attribute).all(|setting| files::read(&setting.path(self.cpufreq.root())).as_deref() == Some(value))
     }
 
     /// A policy whose governor this guard set and that is no longer `name`, with its current governor. It is `offline`
     /// if the policy's CPUs are offline and no file shows it.
     #[must_use]
     pub fn other_governor(&self, name: &str) -> Option<(usize, String)> {
-        let mut noted = self.found.iter().filter(|setting| setting.file() == Attribute::Governor.file());
-        noted.find_map(|setting| {
+        self.noted(Attribute::Governor).find_map(|setting| {
             let now = files::read(&setting.path(self.cpufreq.root()));
             let now = now.unwrap_or_else(|| "offline".into());
             (now != name).then_some((setting.number(), now))
@@ -175,8 +172,7 @@ impl GovernorGuard {
 
     /// The value on every policy with this attribute set.
     pub(crate) fn shown(&self, attribute: Attribute) -> Vec<(usize, String)> {
-        let noted = self.found.iter().filter(|setting| setting.file() == attribute.file());
-        noted.filter_map(|s| Some((s.number(), files::read(&s.path(self.cpufreq.root()))?))).collect()
+        self.noted(attribute).filter_map(|s| Some((s.number(), files::read(&s.path(self.cpufreq.root()))?))).collect()
     }
 
     /// Writes an attribute of one policy again, which this guard has set before.
@@ -200,6 +196,11 @@ impl GovernorGuard {
     pub(super) fn keep(mut self) {
         self.found.clear();
         drop(self.undo());
+    }
+
+    /// The original values of an attribute.
+    fn noted(&self, attribute: Attribute) -> impl Iterator<Item = &Setting> {
+        self.found.iter().filter(move |setting| setting.file() == attribute.file())
     }
 
     fn read_policies(&self) -> Result<Vec<CpufreqPolicy>, Error> {

@@ -189,8 +189,9 @@ impl Error {
 /// Longest value: the kernel's governor names have 15 characters (`CPUFREQ_NAME_LEN`), preferences 19.
 const LONGEST_VALUE: usize = 32;
 
-/// The files of a policy (Documentation/admin-guide/pm/cpufreq.rst). A frequency is digits; a name is lower-case
-/// letters, digits, `-` and `_`. Since Linux 5.4 the kernel applies the limits in a worker thread.
+/// The files of a policy (Documentation/admin-guide/pm/cpufreq.rst), in the order of [`Attribute`]. A frequency is
+/// digits; a name is lower-case letters, digits, `-` and `_`. Since Linux 5.4 the kernel applies the limits in a worker
+/// thread.
 static FORM: Form = Form {
     what: "frequency settings",
     magic: "punctual-cpufreq-1",
@@ -252,13 +253,7 @@ impl Attribute {
 
     /// The form of its file.
     fn form(self) -> &'static FileForm {
-        match self {
-            Self::Governor => &FORM.files[0],
-            Self::SetSpeed => &FORM.files[1],
-            Self::Preference => &FORM.files[2],
-            Self::MinFrequency => &FORM.files[3],
-            Self::MaxFrequency => &FORM.files[4],
-        }
+        &FORM.files[self as usize]
     }
 
     /// This attribute of a policy with a value; `None` if the form is invalid.
