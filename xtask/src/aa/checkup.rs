@@ -1,5 +1,8 @@
 //! Check-ups of the unchanged machine, quiet and beside other programs. How often is an advice denied by another check-up of the same load, by
 //! its level of trust? Does any screen contradict itself, and do the busy ones say so first?
+//!
+//! What a check-up claims is held as pairs of which one is better: so that two claims can be held against each other whatever their advice is
+//! called, and whichever way round it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,11 +10,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 use punctual_record::Run;
 use punctual_report::Verdict;
-use punctual_report::verdict::{Advice, Level};
+use punctual_report::evidence::Outcome;
+use punctual_report::verdict::{Advice, Case, Goal, Level};
 
-use super::claims::{self, Claim};
-use super::load::Load;
-use super::measured::{self, Measuring};
+use super::measured::{self, Load, Measuring};
 
 /// Options of `aa checkup`.
 #[derive(Debug, clap::Args)]
@@ -58,7 +60,7 @@ impl Checkup {
 
     /// All that it claims, advised or not.
     fn claims(&self) -> BTreeSet<Claim> {
-        self.verdict.advice.iter().chain(&self.verdict.tried).flat_map(claims::all).collect()
+        self.verdict.advice.iter().chain(&self.verdict.tried).flat_map(Claim::all).collect()
     }
 
     /// Pairs of its advices that contradict each other.
@@ -70,7 +72,7 @@ impl Checkup {
             names
         };
         let contradict = |one: &Advice, other: &Advice| {
-            let reversed = claims::gains(one).iter().any(|claim| claims::gains(other).contains(&claim.reversed()));
+            let reversed = Claim::gains(one).iter().any(|claim| Claim::gains(other).contains(&claim.reversed()));
             let both = names(one);
             reversed || (one.goal == other.goal && both.contains(&other.what) && both.contains(&other.instead_of))
         };
@@ -144,7 +146,7 @@ fn by_trust(all: &[Checkup]) -> bool {
         for advice in &checkup.verdict.advice {
             let (sum, denied) = counts.entry(advice.trust).or_default();
             *sum += 1;
-            let gains = claims::gains(advice);
+            let gains = Claim::gains(advice);
             let denies =
                 |(other, _): &(usize, &Checkup)| gains.iter().any(|claim| claims[*other].contains(&claim.reversed()));
             let by: Vec<&str> = others().filter(denies).map(|(_, run)| run.name.as_str()).collect();
@@ -170,4 +172,78 @@ fn by_trust(all: &[Checkup]) -> bool {
         let (sum, denied) = counts.get(level).copied().unwrap_or_default();
         denied as f64 <= share * sum as f64
     })
+}
+
+/// The figure of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Figure {
+    P50,
+    P99,
+    /// What is left to others.
+    Share,
+}
+
+/// One thing is better than another for a goal, in a case, at a figure.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Claim {
+    goal: Goal,
+    better: String,
+    than: String,
+    case: String,
+    figure: Figure,
+}
+
+impl Claim {
+    /// The claim that denies it.
+    fn reversed(&self) -> Self {
+        Self { better: self.than.clone(), than: self.better.clone(), ..self.clone() }
+    }
+
+    /// What an advice claims; a thing that is shown to be worse makes what it replaces better.
+    fn all(advice: &Advice) -> BTreeSet<Self> {
+        advice.cases.iter().flat_map(|case| claims_of_case(advice, case)).collect()
+    }
+
+    /// Its gains alone: what it is advised for.
+    fn gains(advice: &Advice) -> BTreeSet<Self> {
+        Self::all(advice).into_iter().filter(|claim| claim.better == advice.what).collect()
+    }
+}
+
+fn claims_of_case<'a>(advice: &'a Advice, case: &'a Case) -> impl Iterator<Item = Claim> + 'a {
+    let share = case.others.as_ref().map(|others| others.outcome).unwrap_or_default();
+    let share = if advice.goal == Goal::LetOthersRun { share } else { Outcome::NotTested };
+    let figures = [(Figure::P50, case.p50.outcome), (Figure::P99, case.p99.outcome), (Figure::Share, share)];
+    figures.into_iter().filter_map(move |(figure, outcome)| {
+        let (better, than) = match outcome {
+            Outcome::Better => (&advice.what, &advice.instead_of),
+            Outcome::Worse => (&advice.instead_of, &advice.what),
+            Outcome::NoDifference | Outcome::NotTested => return None,
+        };
+        let (better, than, case) = (better.clone(), than.clone(), case.case.clone());
+        Some(Claim { goal: advice.goal, better, than, case, figure })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    /// A reversal is seen whatever the advice is called, and a share is a claim too.
+    #[test]
+    fn a_claim_is_denied_by_its_reverse() {
+        let record = crate::tools::root().join("crates/cli/tests/golden/records/yield-few.json");
+        let run = Run::from_json(File::open(record).unwrap()).unwrap();
+        let verdict = Verdict::from_run(&run);
+        let advice = &verdict.advice[0];
+        let gains = Claim::gains(advice);
+        assert!(gains.iter().any(|claim| claim.figure == Figure::Share), "{advice:?}");
+        let turned = Advice { what: advice.instead_of.clone(), instead_of: advice.what.clone(), ..advice.clone() };
+        assert!(
+            gains.iter().all(|claim| Claim::all(&turned).contains(&claim.reversed())
+                && !Claim::all(advice).contains(&claim.reversed()))
+        );
+    }
 }

@@ -11,9 +11,7 @@ use std::time::Instant;
 use anyhow::{Context as _, ensure};
 use punctual_record::statistics::median;
 
-use super::inject::{Injection, into_run};
-use super::load::Load;
-use super::measured::{self, Measuring};
+use super::measured::{self, Injection, Load, Measuring, into_run};
 
 /// Options of `aa gate`.
 #[derive(Debug, clap::Args)]

@@ -1,22 +1,22 @@
 //! The error rates of `punctual compare`: on identical runs (A/A), and on the same runs with an injected change.
 //!
-//! Measures the runs that the folder lacks, and compares them in several arrangements. Prints a table for docs/results/aa.md. `--at-most`
+//! Measures the runs that the folder lacks, and compares them in several arrangements. Prints tables for docs/results/aa.md. `--at-most`
 //! spreads the measurements over several calls.
 
 mod checkup;
-mod claims;
 mod gate;
-mod inject;
-mod load;
 mod measured;
 mod ramp;
-mod table;
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
-use measured::Measuring;
-use punctual_record::Run;
+use punctual_record::{Param, Run};
+use punctual_report::compare::{Comparison, Figure, Options, SeriesComparison, Side, Verdict, compare};
+
+use self::measured::{Injection, Measuring, into_run};
 
 /// Options of `aa`.
 #[derive(Debug, clap::Args)]
@@ -76,6 +76,218 @@ pub(crate) fn run(args: &AaArgs) -> anyhow::Result<()> {
     let there = files.iter().filter(|(_, path)| path.exists());
     let runs: Vec<Run> = there.map(|(_, path)| measured::read(path)).collect::<anyhow::Result<_>>()?;
     ensure!(runs.len() >= 2, "{} has fewer than two runs", folder.display());
-    print!("{}", table::all(&runs, &args.each)?);
+    print!("{}", tables(&runs, &args.each)?);
     Ok(())
+}
+
+/// A count out of a total.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rate {
+    hits: usize,
+    of: usize,
+}
+
+impl Rate {
+    fn count(&mut self, hit: bool) {
+        self.hits += usize::from(hit);
+        self.of += 1;
+    }
+
+    fn shown(self) -> String {
+        if self.of == 0 {
+            return "–".into();
+        }
+        format!("{:.1} % ({} of {})", 100.0 * self.hits as f64 / self.of as f64, self.hits, self.of)
+    }
+}
+
+/// An assignment of runs to sides.
+struct Arrangement {
+    name: String,
+    /// Indices of the old and the new runs, one entry per comparison.
+    sides: Vec<(Vec<usize>, Vec<usize>)>,
+}
+
+/// Every run is in one comparison of each arrangement, if their number is divisible.
+fn arrangements(runs: usize, each: &[usize]) -> Vec<Arrangement> {
+    let mut all = Vec::new();
+    for &each in each {
+        let starts = (0..runs / (2 * each)).map(|i| 2 * each * i);
+        let turns = starts.clone().map(|start| {
+            let place = |new: usize| (0..each).map(|i| start + 2 * i + new).collect::<Vec<_>>();
+            (place(0), place(1))
+        });
+        if each == 1 {
+            all.push(Arrangement { name: "one run against the next".into(), sides: turns.collect() });
+            continue;
+        }
+        all.push(Arrangement { name: format!("{each} and {each} runs, interleaved"), sides: turns.collect() });
+        let blocks = starts.map(|start| {
+            let place = |new: usize| (0..each).map(|i| start + each * new + i).collect::<Vec<_>>();
+            (place(0), place(1))
+        });
+        all.push(Arrangement {
+            name: format!("{each} and {each} runs, one side after the other"),
+            sides: blocks.collect(),
+        });
+    }
+    all
+}
+
+fn side(runs: &[Run], places: &[usize]) -> anyhow::Result<Side> {
+    let mut side = Side::new();
+    for &place in places {
+        side.add(&format!("r{place}"), &runs[place])?;
+    }
+    Ok(side)
+}
+
+fn verdict(series: &SeriesComparison, figure: Figure) -> Verdict {
+    series
+        .figures
+        .iter()
+        .find(|compared| compared.figure == figure)
+        .map_or(Verdict::NotComparable, |compared| compared.verdict)
+}
+
+/// The result of one arrangement.
+#[derive(Default)]
+struct Rates {
+    alarms: BTreeMap<Figure, Rate>,
+    clean: Rate,
+    together: BTreeMap<Figure, Rate>,
+    alone: BTreeMap<Figure, Rate>,
+    by_series: BTreeMap<String, [Rate; 5]>,
+    /// The smallest detectable change of each comparison, by series, for p50 and p99, as the logarithm of the ratio.
+    finds: BTreeMap<String, [Vec<f64>; 2]>,
+}
+
+fn name(series: &SeriesComparison) -> String {
+    let asked = match series.parameters.get("asked_ns") {
+        Some(Param::Int(ns)) => format!(", {} µs", ns / 1000),
+        _ => String::new(),
+    };
+    format!("{}{asked}", series.subject)
+}
+
+const P50: Injection = Injection::All(0.2);
+const P99: Injection = Injection::Tail(0.5);
+
+fn rates(runs: &[Run], arrangement: &Arrangement) -> anyhow::Result<Rates> {
+    let mut rates = Rates::default();
+    for (old, new) in &arrangement.sides {
+        let old = side(runs, old)?;
+        let compared = compare(&old, &side(runs, new)?, Options::default());
+        alarms(&mut rates, &compared);
+        finds(&mut rates, &compared);
+        for (figure, injection) in [(Figure::P50, P50), (Figure::P99, P99)] {
+            let changed = |only: Option<usize>| -> anyhow::Result<Comparison> {
+                let mut side = Side::new();
+                for &place in new {
+                    side.add(&format!("r{place}"), &into_run(&runs[place], only, injection)?)?;
+                }
+                Ok(compare(&old, &side, Options::default()))
+            };
+            for series in &changed(None)?.series {
+                let found = verdict(series, figure);
+                if found != Verdict::NotComparable {
+                    rates.together.entry(figure).or_default().count(found == Verdict::Worse);
+                }
+            }
+            for (place, measured) in runs[new[0]].series.iter().enumerate() {
+                let compared = changed(Some(place))?;
+                let same = |series: &&SeriesComparison| {
+                    series.subject == measured.subject && series.parameters == measured.experiment.parameters()
+                };
+                let Some(series) = compared.series.iter().find(same) else { continue };
+                let found = verdict(series, figure);
+                if found != Verdict::NotComparable {
+                    rates.alone.entry(figure).or_default().count(found == Verdict::Worse);
+                    let column = if figure == Figure::P50 { 3 } else { 4 };
+                    rates.by_series.entry(name(series)).or_default()[column].count(found == Verdict::Worse);
+                }
+            }
+        }
+    }
+    Ok(rates)
+}
+
+fn alarms(rates: &mut Rates, compared: &Comparison) {
+    let mut any = false;
+    for series in &compared.series {
+        for (column, figure) in Figure::ALL.into_iter().enumerate() {
+            let found = verdict(series, figure);
+            if found == Verdict::NotComparable {
+                continue;
+            }
+            let alarm = found != Verdict::NoDifference;
+            any |= alarm;
+            rates.alarms.entry(figure).or_default().count(alarm);
+            rates.by_series.entry(name(series)).or_default()[column].count(alarm);
+        }
+    }
+    rates.clean.count(any);
+}
+
+fn finds(rates: &mut Rates, compared: &Comparison) {
+    for series in &compared.series {
+        for (column, figure) in [Figure::P50, Figure::P99].into_iter().enumerate() {
+            let judged = series.figures.iter().find(|judged| judged.figure == figure);
+            if let Some(share) = judged.and_then(|judged| judged.difference?.shows_share) {
+                rates.finds.entry(name(series)).or_default()[column].push(share.ln_1p());
+            }
+        }
+    }
+}
+
+/// The median of the smallest detectable changes. For interleaved runs also the runs per side that a change of this size needs. The error
+/// of a difference falls with the square root of their number.
+fn needed(finds: &[f64], change: f64, each: Option<usize>) -> String {
+    let mut finds = finds.to_vec();
+    finds.sort_by(f64::total_cmp);
+    let Some(middle) = finds.get(finds.len() / 2) else { return "–".into() };
+    let found = format!("+{:.0} %", middle.exp_m1() * 100.0);
+    match each {
+        Some(each) => format!("{found} ({:.0})", (each as f64 * (middle / change.ln_1p()).powi(2)).ceil()),
+        None => found,
+    }
+}
+
+/// All arrangements, as Markdown.
+fn tables(runs: &[Run], each: &[usize]) -> anyhow::Result<String> {
+    let mut out = String::new();
+    let mut detail = String::new();
+    out.push_str("| arrangement | false alarms | comparisons with one or more | p50 +20 % found, in all series | alone in one | p99 +50 % found, in all series | alone in one |\n");
+    out.push_str("|:--|:--|:--|:--|:--|:--|:--|\n");
+    for arrangement in arrangements(runs.len(), each).iter().filter(|arrangement| !arrangement.sides.is_empty()) {
+        let rates = rates(runs, arrangement)?;
+        let total = rates
+            .alarms
+            .values()
+            .fold(Rate::default(), |sum, rate| Rate { hits: sum.hits + rate.hits, of: sum.of + rate.of });
+        let shown = |map: &BTreeMap<Figure, Rate>, figure| map.get(&figure).copied().unwrap_or_default().shown();
+        writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} | {} |",
+            arrangement.name,
+            total.shown(),
+            rates.clean.shown(),
+            shown(&rates.together, Figure::P50),
+            shown(&rates.alone, Figure::P50),
+            shown(&rates.together, Figure::P99),
+            shown(&rates.alone, Figure::P99),
+        )?;
+        writeln!(detail, "\n**{}**\n", arrangement.name)?;
+        detail.push_str("| series | false alarms p50 | p99 | CPU | p50 +20 % found (alone) | p99 +50 % found (alone) | claims to find at p50 (runs for 20 %) | at p99 (runs for 50 %) |\n|:--|:--|:--|:--|:--|:--|:--|:--|\n");
+        let interleaved = arrangement.name.ends_with("interleaved");
+        let each = arrangement.sides.first().map(|(old, _)| old.len()).filter(|_| interleaved);
+        for (name, of_series) in &rates.by_series {
+            let mut cells: Vec<String> = of_series.iter().map(|rate| rate.shown()).collect();
+            let empty = Default::default();
+            let [p50, p99] = rates.finds.get(name).unwrap_or(&empty);
+            cells.extend([needed(p50, 0.2, each), needed(p99, 0.5, each)]);
+            writeln!(detail, "| {name} | {} |", cells.join(" | "))?;
+        }
+    }
+    Ok(out + &detail)
 }
