@@ -4,11 +4,8 @@
 //! has them all. Nothing in them needs a newer C library than `NEWEST_GLIBC` (`release.rs`). What cannot be built here fails at the end, by name, with
 //! the command that installs what is missing; all else is made before.
 
-mod deb;
-mod glibc;
+mod packages;
 mod release;
-mod target;
-mod wheel;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -19,10 +16,9 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 use sha2::{Digest as _, Sha256};
 
+use self::release::{Architecture, Release, VERSION, newest_glibc};
 use crate::install::{self, Item};
 use crate::tools;
-use release::{Release, VERSION};
-use target::Architecture;
 
 #[derive(Args)]
 pub(crate) struct DistArgs {
@@ -46,8 +42,8 @@ pub(crate) fn run(args: &DistArgs) -> anyhow::Result<()> {
                 let release = Release::from_items(*architecture, install::items(&built)?)?;
                 made.extend([
                     tarball(&folder, &release)?,
-                    deb::package(&folder, &release)?,
-                    wheel::wheel(&folder, &release)?,
+                    packages::debian(&folder, &release)?,
+                    packages::wheel(&folder, &release)?,
                 ]);
             }
             Err(missing) => lacking.push(format!("no package for {debian}: {missing}")),
@@ -84,7 +80,7 @@ fn tarball(folder: &Path, release: &Release) -> anyhow::Result<PathBuf> {
 /// The command as one static program, for machines without glibc.
 fn static_command(folder: &Path, architecture: Architecture, built: &Path) -> anyhow::Result<PathBuf> {
     let bytes = fs::read(built.join("punctual"))?;
-    ensure!(glibc::newest(&bytes)? == (0, 0), "the static command needs glibc");
+    ensure!(newest_glibc(&bytes)? == (0, 0), "the static command needs glibc");
     let name = format!("punctual-{VERSION}-{}", architecture.names().musl);
     install::put(folder, &Item { path: name.clone().into(), bytes, mode: 0o755 })?;
     Ok(folder.join(name))
