@@ -10,21 +10,21 @@
 #![forbid(unsafe_code)]
 
 mod aa;
-mod bpf;
-mod budget;
-mod culprits;
 mod dist;
 mod fuzz;
+mod generated;
 mod install;
 mod manual;
 mod mutants;
-mod schema;
 mod tails;
 mod tools;
 mod vm;
 
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
@@ -67,7 +67,7 @@ enum Chore {
     /// Show the error rates of `punctual compare`, `ramp` and the check-up on an unchanged machine
     Aa(Box<aa::AaArgs>),
     /// Score `punctual why` on programs with one known ailment each: culprits/culprits.py
-    Culprits(culprits::CulpritsArgs),
+    Culprits(CulpritsArgs),
     /// Run programs that read cyclictest on what `punctual` prints: peers/consumers.py; as root, some seconds
     Consumers {
         /// The folder with clones of their repositories
@@ -91,13 +91,13 @@ enum Chore {
 
 fn main() -> anyhow::Result<ExitCode> {
     match Args::parse().chore {
-        Chore::Schema { check } => schema::run(check),
+        Chore::Schema { check } => generated::schema(check),
         Chore::Man { check } => manual::man(check),
         Chore::Completions { check } => manual::completions(check),
-        Chore::Bpf { check } => bpf::run(check),
-        Chore::Budget => budget::run(),
+        Chore::Bpf { check } => generated::bpf(check),
+        Chore::Budget => budget(),
         Chore::Aa(args) => aa::run(&args),
-        Chore::Culprits(args) => culprits::run(&args),
+        Chore::Culprits(args) => culprits(&args),
         Chore::Consumers { dir, command } => consumers(&dir, command),
         Chore::Tails(args) => tails::run(&args),
         Chore::Fuzz(args) => fuzz::run(&args),
@@ -117,4 +117,62 @@ fn consumers(dir: &Path, command: Option<PathBuf>) -> anyhow::Result<()> {
     let status = run.status().with_context(|| format!("starting {}", script.display()))?;
     ensure!(status.success(), "a consumer does not read it");
     Ok(())
+}
+
+/// Largest binary: 10.3 MB. The programs in the kernel, their loader and the judge of their sums take 1.5 of them, the causes of late
+/// wake-ups one, the waits of programs (`run --rules`, `--observe`) 0.25.
+const SIZE: u64 = 10_300_000;
+/// Longest start-up: `punctual --version`, best of [`STARTS`], since other programs' load is not the binary's cost.
+const START: Duration = Duration::from_millis(5);
+const STARTS: u32 = 30;
+/// Longest check-up: its parts add up to half a minute, and a busy machine takes longer.
+const CHECKUP: Duration = Duration::from_secs(35);
+
+/// Checks the release binary: size, start-up time, check-up time.
+fn budget() -> anyhow::Result<()> {
+    let punctual = tools::punctual()?;
+    let size = std::fs::metadata(&punctual).with_context(|| punctual.display().to_string())?.len();
+    println!("size {:.2} MB (budget {:.1} MB)", size as f64 / 1e6, SIZE as f64 / 1e6);
+    let time = |args: &[&str]| -> anyhow::Result<Duration> {
+        let begin = Instant::now();
+        let status = Command::new(&punctual).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+        ensure!(status.success(), "punctual {args:?}: {status}");
+        Ok(begin.elapsed())
+    };
+    let mut start = Duration::MAX;
+    for _ in 0..STARTS {
+        start = start.min(time(&["--version"])?);
+    }
+    println!("--version {start:.1?}, best of {STARTS} (budget {START:?})");
+    let checkup = time(&[])?;
+    println!("check-up {checkup:.1?} (budget {CHECKUP:?})");
+    ensure!(size <= SIZE, "the binary is too large");
+    ensure!(start <= START, "the binary starts too slowly");
+    ensure!(checkup <= CHECKUP, "the check-up takes too long");
+    Ok(())
+}
+
+/// What the script does without the command.
+const ALONE: [&str; 4] = ["--list", "--bare", "--help", "-h"];
+
+/// Options of `culprits`.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+struct CulpritsArgs {
+    /// What culprits/culprits.py takes: --seed N, --only NAME, --busy, the path of a release binary (--help shows all)
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
+}
+
+/// The scripts of `culprits/` play and score the programs; the command is built for them, unless the last word is one. This process becomes
+/// the script. So its end is that of the chore, also where a signal ends it.
+fn culprits(args: &CulpritsArgs) -> anyhow::Result<()> {
+    let script = tools::root().join("culprits/culprits.py");
+    let named = args.words.last().is_some_and(|word| Path::new(word).is_file());
+    let mut command = Command::new(&script);
+    command.args(&args.words);
+    if !named && !args.words.iter().any(|word| ALONE.iter().any(|flag| word == flag)) {
+        command.arg(tools::punctual()?);
+    }
+    Err(command.exec()).with_context(|| format!("starting {}", script.display()))
 }

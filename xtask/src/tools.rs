@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -46,14 +46,4 @@ pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
 pub(crate) fn made(folder: PathBuf) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     Ok(folder)
-}
-
-/// Writes what the chore made, or checks the file against it.
-pub(crate) fn write_or_compare(path: &Path, made: &[u8], check: bool, chore: &str) -> anyhow::Result<()> {
-    if !check {
-        return std::fs::write(path, made).with_context(|| format!("writing {}", path.display()));
-    }
-    let found = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-    ensure!(found == made, "{} is out of date: run `cargo xtask {chore}`", path.display());
-    Ok(())
 }
