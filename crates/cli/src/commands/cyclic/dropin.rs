@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,13 +19,10 @@ use punctual_linux::clock::Clock;
 use punctual_linux::sched;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
 
-use super::causes::Causes;
-use super::cpus::node_of;
+use super::beside::{self, Causes, NamedPipe, StatusFile, say};
 use super::form::{self, Row, Table, Values, spikes};
 use super::options::{Affinity, Alignment, Asked, Options};
-use super::pipe::{NamedPipe, StatusFile};
-use super::told::say;
-use super::{names, options, told};
+use super::{names, options};
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -92,7 +90,7 @@ impl Session {
         let started = form::now();
         let mut deaf = false;
         if options.verbose {
-            deaf |= !print(&told::facts(&options, allowed));
+            deaf |= !print(&beside::facts(&options, allowed));
         }
         let mains = match &options.affinity {
             Affinity::These(cpus) => options.main_affinity.as_ref().or(Some(cpus)),
@@ -106,12 +104,12 @@ impl Session {
         let (held, kept, told) = hold(&options);
         deaf |= !print(&told);
         if options.resolution {
-            told::resolution(&options).iter().for_each(|line| say(line));
+            beside::resolution(&options).iter().for_each(|line| say(line));
         }
         let signals = Signals::listen().context("listening for signals")?;
         let status_file = StatusFile::create().map_err(|error| say(&format!("SIGUSR2 has no file: {error}"))).ok();
         if options.verbose {
-            deaf |= !print(&told::threads(&options, allowed));
+            deaf |= !print(&beside::threads(&options, allowed));
         }
         let mut orders = orders(&options, allowed)?;
         let mut causes = Causes::open(&words, orders.limits.unit, kept)?;
@@ -310,6 +308,14 @@ fn hold(options: &Options) -> (Guard, Conditions, String) {
     let holds = latency.filter(|_| guard.grants(Condition::DMA_LATENCY));
     let kept = refused.iter().fold(wanted, |kept, refused| kept.without(refused.condition));
     (guard, kept, holds.map(|us| format!("# /dev/cpu_dma_latency set to {us}us\n")).unwrap_or_default())
+}
+
+/// The memory node of a CPU; -1 on a machine without nodes.
+fn node_of(cpu: usize) -> i64 {
+    let Ok(nodes) = std::fs::read_dir("/sys/devices/system/node") else { return -1 };
+    let has_it = |path: &Path| path.join(format!("cpu{cpu}")).exists();
+    let number = |path: &Path| path.file_name()?.to_str()?.strip_prefix("node")?.parse().ok();
+    nodes.flatten().map(|entry| entry.path()).filter(|path| has_it(path)).find_map(|path| number(&path)).unwrap_or(-1)
 }
 
 /// What the threads are to do.

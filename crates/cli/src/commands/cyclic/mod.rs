@@ -5,16 +5,12 @@
 //! has it as soon as one option is cyclictest's alone: a letter other than `-q` (`-p`), a long name that the native form does not have (`--smp`,
 //! `--thr=2`), or a value that the native form does not take (`--duration=60`, `--policy=fifo`).
 
-mod causes;
-mod cpus;
+mod beside;
 mod dropin;
 mod form;
-mod journal;
 mod names;
 mod native;
 mod options;
-mod pipe;
-mod told;
 
 use std::ffi::OsString;
 use std::path::Path;

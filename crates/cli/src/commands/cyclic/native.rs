@@ -1,14 +1,24 @@
-//! The native form: a thread on each CPU, at the highest priority that may be had, and a run in the record.
+//! The native form: a thread on each CPU, at the highest priority that may be had, and a run in the record. And the run so far, on disk: what a
+//! crash or SIGKILL leaves of a long run ([`Journal`]).
+//!
+//! Each second at the latest the whole run, with its causes, is written and synced beside its file and gets its name by rename(2). So the
+//! file is always a whole run, also after a crash of the machine. Where the disk is full, the file stays as it was, that is said, and later
+//! writings are tried. The end of the command removes the file: the run itself is then kept as every run is. A later run finds what a
+//! killed one left, and names it.
 
 use std::cell::RefCell;
-use std::time::Duration;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
 use punctual::CpuSet;
 use punctual::conditions::{Condition, Conditions, Value};
 use punctual_lab::cyclic::{self, Load, Plan, Request, highest_priority};
-use punctual_record::{Limit, Quantity};
+use punctual_lab::{Observer, Progress};
+use punctual_record::{Limit, Quantity, Run};
 
 use crate::args::{ConditionArgs, OutputArgs, values};
 use crate::commands::cpu_lock;
@@ -17,8 +27,7 @@ use crate::commands::until::{self, Judge, Judged, UntilArgs};
 use crate::exit::Exit;
 use crate::output::Target;
 use crate::refusal::BadUsage;
-
-use super::journal::Journal;
+use crate::{progress, saved, terminal};
 
 /// Options of `cyclic`.
 #[derive(Debug, Args)]
@@ -118,5 +127,141 @@ impl Perform for CyclicArgs {
 
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
         Some((&self.output.fail_if, self.measured(&cpu_lock::cpus(self.conditions.cpus().as_ref()))))
+    }
+}
+
+/// The name of the file has the process between these.
+const NAME: [&str; 2] = ["cyclic-", ".json"];
+/// The end of the name while it is written.
+const PART: &str = ".part";
+/// What a killed run is called once it was found: among the runs that could not be written, of which the oldest go first.
+const FOUND: &str = "unwritten-";
+/// From one writing to the next.
+const EACH: Duration = Duration::from_millis(700);
+
+/// An observer that writes the run so far, and hands everything on to the progress line.
+struct Journal {
+    line: progress::Line,
+    path: Option<PathBuf>,
+    written: Option<Instant>,
+    /// The last writing failed, and that was said.
+    fails: bool,
+}
+
+impl Journal {
+    /// `keep`: whether the run may be kept. Names the runs that a killed process left.
+    fn open(line: progress::Line, keep: bool) -> Self {
+        let folder = saved::folders().find_map(Result::ok).filter(|_| keep);
+        if let Some(folder) = &folder {
+            for path in left_behind(folder) {
+                let path = path.display();
+                terminal::complain(&format!("note: a run that was killed is in {path}: punctual report {path}"));
+            }
+        }
+        let path = folder.map(|folder| folder.join(NAME.join(&std::process::id().to_string())));
+        Self { line, path, written: None, fails: false }
+    }
+
+    fn write(&mut self, run: &Run) -> io::Result<()> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let mut json = Vec::new();
+        run.to_json(&mut json).map_err(io::Error::other)?;
+        let part = path.with_extension(&PART[1..]);
+        let written = File::create(&part).and_then(|mut file| {
+            file.write_all(&json)?;
+            file.sync_data()?;
+            fs::rename(&part, path)
+        });
+        if written.is_err() {
+            // On a full disk it is in the way of the next one.
+            let _ = fs::remove_file(&part);
+        }
+        written?;
+        // The new name is on disk when its folder is.
+        path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    }
+
+    /// Says once that the run so far is not written, and once that it is again.
+    fn tell(&mut self, written: io::Result<()>) {
+        let path = self.path.as_deref().unwrap_or(Path::new("")).display();
+        match written {
+            Err(error) if !self.fails => {
+                let text = format!(
+                    "the run so far cannot be written to {path}: {error}; what it held stays, and measuring goes on"
+                );
+                self.line.warn(&text);
+                self.fails = true;
+            }
+            Ok(()) if self.fails => {
+                let text = format!("the run so far is written to {path} again");
+                self.line.warn(&text);
+                self.fails = false;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The files of processes that are gone, each under a name that no later process takes.
+fn left_behind(folder: &Path) -> Vec<PathBuf> {
+    let files = folder.read_dir().into_iter().flatten().flatten();
+    let of_the_dead = |name: &str, end: &str| {
+        let process: u32 = name.strip_prefix(NAME[0])?.strip_suffix(end)?.parse().ok()?;
+        (!Path::new(&format!("/proc/{process}")).exists()).then_some(process)
+    };
+    let found = files.filter_map(|file| {
+        let name = file.file_name();
+        if of_the_dead(name.to_str()?, PART).is_some() {
+            // The writing that was cut short.
+            let _ = fs::remove_file(file.path());
+        }
+        let process = of_the_dead(name.to_str()?, NAME[1])?;
+        let since = file.metadata().ok()?.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        let name = format!("{FOUND}{:012}.{:09}-{process}.json", since.as_secs(), since.subsec_nanos());
+        let path = folder.join(name);
+        fs::rename(file.path(), &path).ok().map(|()| path)
+    });
+    found.collect()
+}
+
+impl Observer for Journal {
+    fn progress(&mut self, progress: &Progress) {
+        self.line.progress(progress);
+    }
+
+    fn takes_runs(&self) -> bool {
+        self.path.is_some() || self.line.takes_runs()
+    }
+
+    fn so_far(&mut self, run: &dyn Fn() -> Run) {
+        self.line.so_far(run);
+        if self.written.is_none_or(|at| at.elapsed() >= EACH) {
+            self.written = Some(Instant::now());
+            let run = run();
+            if !run.series.is_empty() {
+                let written = self.write(&run);
+                self.tell(written);
+            }
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        self.line.line(text);
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.line.warn(text);
+    }
+
+    fn finish(&mut self) {
+        self.line.finish();
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        for path in self.path.iter().flat_map(|path| [path.clone(), path.with_extension(&PART[1..])]) {
+            let _ = fs::remove_file(path);
+        }
     }
 }

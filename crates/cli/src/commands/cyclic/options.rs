@@ -1,11 +1,11 @@
-//! What a command line of cyclictest asks for ([`Options`]), with the numbers, defaults and orders of precedence of cyclictest 2.x.
+//! What a command line of cyclictest asks for ([`Options`]), with the numbers, defaults, CPU lists and orders of precedence of cyclictest 2.x.
 //!
 //! In go the words, out come the options and notes for stderr. Refused with status 2: what cyclictest refuses with its usage text,
 //! and an interval below 1 us, with which it never ends.
 
 use punctual::{CpuSet, Policy};
+use punctual_linux::sched;
 
-use super::cpus::{self, cpu_list};
 use super::names::{Id, OLD, TODAY};
 use crate::args::getopt::{Given, atoi, parse};
 use crate::refusal::BadUsage;
@@ -150,7 +150,7 @@ pub(super) fn read(words: &[String], allowed: &CpuSet) -> Result<Asked, BadUsage
         BadUsage(format!("{refused} (see cyclictest --help, or punctual cyclic --help for the native form)"))
     })?;
     let mut typed = Typed::new();
-    let granted = cpus::granted(allowed);
+    let granted = granted(allowed);
     for one in &given {
         match one.id {
             Id::Help => return Ok(Asked::Help),
@@ -400,7 +400,7 @@ impl Options {
             Affinity::All => allowed,
             Affinity::These(cpus) => cpus,
         };
-        cpus::nth(cpus, number)
+        nth(cpus, number)
     }
 }
 
@@ -420,4 +420,58 @@ fn seconds(text: &str) -> i64 {
 fn wrong(one: &Given<Id>) -> impl Fn(String) -> BadUsage {
     let typed = one.typed.clone();
     move |why| BadUsage(format!("invalid {typed}: {why}"))
+}
+
+/// The CPUs of a list that this process may have: `0-3,8`, `!2` for all others, `all`. The error has the constraint and an example.
+fn cpu_list(text: &str, allowed: &CpuSet) -> Result<CpuSet, String> {
+    let text = text.trim();
+    let chosen = match text.strip_prefix('!') {
+        _ if text == "all" => allowed.clone(),
+        Some(others) => allowed.without(&parsed(others)?),
+        None => {
+            let list = parsed(text)?;
+            allowed.without(&allowed.without(&list))
+        }
+    };
+    if chosen.is_empty() {
+        return Err(format!("this process may use no CPU of '{text}', but CPU {allowed} (example: {allowed})"));
+    }
+    Ok(chosen)
+}
+
+fn parsed(list: &str) -> Result<CpuSet, String> {
+    list.parse::<CpuSet>().map_err(|error| error.to_string())
+}
+
+/// The CPUs that the kernel grants a thread. It begins with fewer where some are isolated (isolcpus), or as taskset(1) says.
+fn granted(begins: &CpuSet) -> CpuSet {
+    let of_all = || {
+        let possible: CpuSet = std::fs::read_to_string("/sys/devices/system/cpu/possible").ok()?.parse().ok()?;
+        sched::set_affinity(0, possible.as_slice()).ok()?;
+        sched::affinity(0).ok().map(CpuSet::from_iter)
+    };
+    let thread = std::thread::Builder::new().spawn(of_all);
+    thread.ok().and_then(|thread| thread.join().ok()?).unwrap_or_else(|| begins.clone())
+}
+
+/// The CPU of thread `number`: one after the other, and from the beginning again.
+fn nth(cpus: &CpuSet, number: usize) -> Option<usize> {
+    cpus.as_slice().get(number.checked_rem(cpus.len())?).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_cut_to_what_is_allowed() {
+        let allowed = CpuSet::from_iter([1, 2, 5]);
+        let chosen = |text: &str| cpu_list(text, &allowed).map(|cpus| cpus.to_string());
+        assert_eq!(chosen("0-2,7").as_deref(), Ok("1-2"));
+        assert_eq!(chosen(" !2 ").as_deref(), Ok("1,5"));
+        assert_eq!(chosen("all").as_deref(), Ok("1-2,5"));
+        assert!(chosen("7").unwrap_err().contains("no CPU of '7', but CPU 1-2,5"));
+        assert!(chosen("t4").is_err() && chosen("").is_err());
+        assert_eq!([0, 1, 4].map(|number| nth(&allowed, number)), [Some(1), Some(2), Some(2)]);
+    }
 }
