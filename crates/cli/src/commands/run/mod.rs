@@ -3,7 +3,6 @@
 mod args;
 mod observe;
 mod remedies;
-mod rules;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -43,7 +42,7 @@ impl Perform for RunArgs {
         refusal::explanation::check_program(program.unwrap_or_default(), definition())?;
         let asked = self.conditions.all();
         check(&asked)?;
-        let rules = rules::asked(self.remedies.rules.as_deref())?;
+        let rules = remedies::rules(self.remedies.rules.as_deref())?;
         let libraries = match Libraries::find(self) {
             Ok(libraries) => libraries,
             Err(missing) => return Ok(refuse(missing)),
@@ -60,7 +59,7 @@ impl Perform for RunArgs {
         if let (Some(why), true) = (&hidden, self.conditions.require()) {
             return Ok(refuse(why));
         }
-        let notices = hidden.into_iter().chain(rules::notice(self).filter(|_| libraries.hidden().is_none()));
+        let notices = hidden.into_iter().chain(args::notice_of_filter(self).filter(|_| libraries.hidden().is_none()));
         notices.filter(|_| !self.quiet).for_each(|notice| terminal::complain(&notice));
         let mut silent = Silent;
         let (mut observation, unobserved) = observe::prepare(self, &mut silent)?;

@@ -2,7 +2,6 @@
 //!
 //! Counting needs no help: the file holds what a killed program did. A thread reads it now and then, for rounds.
 
-mod delta;
 mod names;
 mod series;
 
@@ -29,7 +28,7 @@ use crate::commands::deliver::deliver;
 use crate::commands::measure::command_line;
 use crate::commands::preload::Blind;
 use crate::commands::run::args::RunArgs;
-use crate::commands::run::observe::delta::{Round, Rounds};
+use crate::commands::run::observe::series::{Round, Rounds};
 use crate::exit::Exit;
 use crate::output::Outputs;
 use crate::terminal;
