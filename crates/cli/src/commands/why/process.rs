@@ -10,8 +10,7 @@ use punctual_lab::{Silent, Stop};
 use punctual_record::{Notice, Program, TrialRefused, Unseen};
 use punctual_trace::Target;
 
-use super::args::WhyArgs;
-use super::{advise, args};
+use super::args::{self, WhyArgs};
 use crate::commands::trace::Trace;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -38,16 +37,16 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
         Some(_) => (Target { tids: process.tids.clone(), with_children: false }, Account::of_threads(&process.tids)),
         None => (Target { tids: process.tids.clone(), with_children: true }, Account::of_process(pid)),
     };
-    let duration = args.measure.amount.duration.unwrap_or(if args.advise { advise::USUAL } else { USUAL });
+    let duration = args.measure.amount.duration.unwrap_or(if args.advise { args::USUAL_TO_ADVISE } else { USUAL });
     let reach = if args.thread.is_some() { Reach::Threads(process.tids.clone()) } else { Reach::Process };
-    let advisor = if args.advise { Some(advise::open(pid, reach)?) } else { None };
+    let advisor = if args.advise { Some(args::advisor(pid, reach)?) } else { None };
     let depth = args.depth();
     let mut trace = Trace::begin(outputs.take("--trace"), &target);
     let mut watcher = Watcher::begin(&target, account, depth);
     let begin = Instant::now();
     let course = Course::begin(&process);
     let goes_on = || !stop.requested() && course.goes_on();
-    let watching = if args.advise { duration.mul_f64(advise::BEFORE) } else { duration };
+    let watching = if args.advise { duration.mul_f64(args::BEFORE_ADVICE) } else { duration };
     let watch = |watcher: &mut Watcher, trace: &mut Trace, until: Duration| {
         let left = || until.saturating_sub(begin.elapsed());
         while !left().is_zero() && goes_on() {
@@ -71,7 +70,7 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
         let what = format!("the wake-ups of {}", process.name);
         causes.missing.insert(0, Unseen { what, why, remedy });
     }
-    advise::enter(tried, cut.as_ref(), &mut causes, &mut session);
+    args::enter_trials(tried, cut.as_ref(), &mut causes, &mut session);
     let traced = trace.finish(&causes);
     let all_written = args::close(session, causes, &wanted, outputs) && traced;
     Ok(interrupt::exit(&stop).unless_lost(all_written))

@@ -16,8 +16,7 @@ use punctual_linux::{clock, signal};
 use punctual_record::{Causes, Program};
 use punctual_trace::{Batch, Target};
 
-use super::args::WhyArgs;
-use super::{advise, args};
+use super::args::{self, WhyArgs};
 use crate::commands::run::{not_run, status};
 use crate::commands::trace::Trace;
 use crate::exit::Exit;
@@ -34,7 +33,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     let mut session = args::session(Stop::default(), &mut silent);
     let used_before = children_cpu_ns();
     let (gate, keeper) = gate().context("a socket to the program")?;
-    let advise = args.advise.then(|| args.measure.amount.duration.unwrap_or(advise::USUAL));
+    let advise = args.advise.then(|| args.measure.amount.duration.unwrap_or(args::USUAL_TO_ADVISE));
     let mut observer = Observer::start(keeper, advise, outputs.take("--trace"), args.depth())?;
     let mut command = Command::new(&args.program[0]);
     command.args(&args.program[1..]);
@@ -52,7 +51,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     let exit = status(&args.program[0], ended);
     if let Some((mut causes, tried)) = observer.found {
         let name = Path::new(&args.program[0]).file_name().unwrap_or(&args.program[0]).to_string_lossy().into_owned();
-        let cut = advise.filter(|time| took < *time).map(|time| advise::ended(&name, took, time));
+        let cut = advise.filter(|time| took < *time).map(|time| args::ended_before_advice(&name, took, time));
         let code = match ended {
             Ended::Exited(status) => Some(status.into()),
             Ended::Signalled(signal) => Some(128 + i32::from(signal)),
@@ -63,7 +62,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
         let used = children_cpu_ns().saturating_sub(used_before);
         let cpu_ns = Some(watched.cpu_ns.unwrap_or(0).max(used));
         causes.program = Some(Program { name, pid: pid.cast_unsigned(), status: code, cpu_ns, ..watched });
-        advise::enter(tried, cut.as_ref(), &mut causes, &mut session);
+        args::enter_trials(tried, cut.as_ref(), &mut causes, &mut session);
         args::close(session, causes, &wanted, outputs);
     }
     Ok(exit)
@@ -98,7 +97,7 @@ impl Observer {
             let mut each = |batch: &Batch| trace.take(batch);
             let mut tried = Tried::default();
             if let Some(time) = advise {
-                let before = time.mul_f64(advise::BEFORE);
+                let before = time.mul_f64(args::BEFORE_ADVICE);
                 watch_for(&mut watcher, before, &goes_on, &mut each);
                 // The gate is open: a process that is forked now does not hold it.
                 tried = match Advisor::open(pid, Reach::Descendants) {
