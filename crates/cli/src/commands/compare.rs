@@ -1,23 +1,24 @@
-//! `punctual compare`: what changed between saved runs, with statistics.
+//! `punctual compare`: what changed between saved runs, with statistics. And `punctual merge`: saved runs of one kind as one.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use punctual_record::Tool;
+use punctual_record::merge::Merger;
 use punctual_report::Document;
-use punctual_report::compare::limit::Limit;
-use punctual_report::compare::{Compared, Options, Side, compare, limit};
+use punctual_report::compare::limit::{self, Limit};
+use punctual_report::compare::{Compared, Options, Side, compare};
 use punctual_report::export::{Exporter, Html, Json, Markdown, text};
 
-use super::measure::Perform;
-use super::screen::{self, Around, Look};
-use crate::args::limits;
-use crate::args::limits::about_nothing;
+use super::deliver::{self, Around, Look};
+use super::measure::{Perform, command_line};
+use crate::args::limits::{self, about_nothing};
 use crate::exit::{Exit, with_causes};
 use crate::output::{Outputs, Target};
 use crate::refusal::BadUsage;
-use crate::terminal::Color;
-use crate::{saved, terminal};
+use crate::saved;
+use crate::terminal::{self, Color};
 
 /// Options of `compare`.
 #[derive(Debug, Args)]
@@ -166,16 +167,13 @@ fn show(args: &CompareArgs, compared: &Compared, outputs: Outputs) -> Vec<anyhow
     failed
 }
 
-/// What shows the rest of a comparison.
-const FLAGS: &str = "--full. Page with charts: --html FILE.";
-
 fn printed(args: &CompareArgs, compared: &Compared, document: &Document, hidden: bool) -> anyhow::Result<()> {
     let form: &dyn Exporter<Compared> = match args.format {
         Form::Text => {
             let look = Look { full: args.full, quiet: false, measured_now: false, color: args.color };
             let more = if hidden { document.notices().count().saturating_sub(1) } else { 0 };
-            let around = Around { file: None, flags: FLAGS, more, beside: 0 };
-            return terminal::print(&screen::laid_out(document, look, &around, look.style()));
+            let around = Around { file: None, flags: deliver::FLAGS, more, beside: 0 };
+            return terminal::print(&deliver::laid_out(document, look, &around, look.style()));
         }
         Form::Markdown => &Markdown,
         Form::Json => &Json,
@@ -193,5 +191,38 @@ fn status(args: &CompareArgs, compared: &Compared) -> Exit {
         },
         None if compared.comparison.compared == 0 => Exit::Failed,
         None => Exit::Done,
+    }
+}
+
+/// Options of `merge`.
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    /// Saved runs (JSON or pages), or `last`; merged runs included
+    #[arg(value_name = "RUN.json", required = true, value_parser = saved::run_name())]
+    pub(crate) files: Vec<PathBuf>,
+    /// File for the merged run, in JSON (-: stdout)
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Target,
+}
+
+impl Perform for MergeArgs {
+    /// Merges the runs and writes the result.
+    fn perform(&self) -> anyhow::Result<Exit> {
+        saved::check_distinct(&self.files)?;
+        let output = Outputs::open([("--output", &self.output)], &self.files)?.into_only()?;
+        let mut merger: Option<Merger> = None;
+        for file in &self.files {
+            let run = saved::read_run(file)?;
+            let outcome = match merger.as_mut() {
+                None => Merger::new(run).map(|first| merger = Some(first)),
+                Some(merger) => merger.add(run),
+            };
+            outcome.with_context(|| file.display().to_string())?;
+        }
+        let merger = merger.context("no runs to merge")?;
+        let tool = Tool { name: "punctual".into(), version: env!("CARGO_PKG_VERSION").into() };
+        let run = merger.finish(tool, command_line("merge"))?;
+        output.write(|out| Ok(run.to_json(out)?))?;
+        Ok(Exit::Done)
     }
 }

@@ -8,8 +8,8 @@ use punctual_record::{Distribution, Limit, Run, Series};
 use punctual_report::export::{self, Exporter, MOST_SERIES, OF_RUNS, csv, hgrm, text};
 use punctual_report::{Document, gate};
 
+use super::deliver::{self, Around, Look};
 use super::measure::Perform;
-use super::screen::{self, Around, Look};
 use crate::args::limits;
 use crate::exit::{Exit, with_causes};
 use crate::output::{Output, Outputs, Target};
@@ -112,7 +112,7 @@ impl ReportArgs {
         let document = Document::from_run(run);
         let full = self.full || self.form.0.is_some() || !takes_stdout;
         let look = Look { full, quiet: self.quiet, measured_now: false, color: self.color };
-        let (notices, more) = screen::notices(run, &document, look);
+        let (notices, more) = deliver::notices(run, &document, look);
         let around = Around { file: None, flags: FLAGS, more, beside: notices.lines().count() };
         let style = if takes_stdout { look.style() } else { terminal::style_for_file(self.color) };
         let notices = Some(notices).filter(|_| !self.quiet);
@@ -120,7 +120,7 @@ impl ReportArgs {
         let (before, after) = if full { (None, notices) } else { (notices, None) };
         before.iter().for_each(|notices| terminal::say(notices));
         output.write(|out| {
-            out.extend(screen::laid_out(&document, look, &around, style).as_bytes());
+            out.extend(deliver::laid_out(&document, look, &around, style).as_bytes());
             Ok(())
         })?;
         after.iter().for_each(|notices| terminal::say(notices));
