@@ -7,28 +7,29 @@
 //! [`Growing`] is written as its contents come: a long trace does not fit into memory. A regular file grows without a name and gets it at the end. Until then an old file of that name is unchanged. Only where that cannot be
 //! done are the contents kept in memory. A stream is written at once.
 
+mod place;
+mod regular;
+
+use std::ffi::OsString;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use rustix::fs::{AtFlags, CWD, statat};
+pub(crate) use place::Target;
+use place::{EXCHANGED, Named, Place, Refusal};
+use punctual_linux::inherited::{self, duplicate_inherited};
+use regular::{Regular, is_one};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fcntl_getfl, fstat, openat, statat};
 use rustix::io::Errno;
-use sink::{Identity, Sink};
 
 use crate::refusal::BadUsage;
 use crate::terminal;
-
-mod place;
-mod regular;
-mod sink;
 
 /// Opens a folder of this user, and creates what is missing of its path with mode 0700. Only this user's links and root's are followed.
 pub(crate) fn folder(path: &Path) -> std::io::Result<OwnedFd> {
     place::folder(path).map_err(place::Refusal::plain)
 }
-
-pub(crate) use place::Target;
 
 /// An open output.
 #[derive(Debug)]
@@ -203,6 +204,130 @@ impl Write for Growing {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// An open target.
+#[derive(Debug)]
+enum Sink {
+    /// A regular file: replaced, or written in place from its start.
+    Regular(Regular),
+    /// A stream: written from its present position.
+    Stream(OwnedFd),
+}
+
+/// The identity of a target.
+#[derive(Debug)]
+enum Identity {
+    /// An existing file; with the number of an inherited descriptor.
+    There(Box<Stat>, Option<RawFd>),
+    /// A name in a folder (device, inode).
+    New(u64, u64, OsString),
+}
+
+impl Sink {
+    /// Opens the target. Writes nothing and waits for no reader.
+    fn open(target: &Target) -> Result<(Self, Identity), Refusal> {
+        let path = match target {
+            Target::Stdout => return descriptor(1),
+            Target::File(path) => path,
+        };
+        match place::find(path)? {
+            Place::Descriptor(number) => descriptor(number),
+            Place::Named(named) => match named.there {
+                Some(there) if FileType::from_raw_mode(there.st_mode) != FileType::RegularFile => {
+                    let stream = stream(&named, &there)?;
+                    Ok((Self::Stream(stream), Identity::There(Box::new(there), None)))
+                }
+                _ => {
+                    let identity = identity(&named)?;
+                    Ok((Self::Regular(Regular::open(named)?), identity))
+                }
+            },
+        }
+    }
+
+    fn write(self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Regular(file) => file.write(bytes),
+            Self::Stream(stream) => terminal::pour(&stream, bytes),
+        }
+    }
+}
+
+fn identity(named: &Named) -> Result<Identity, Refusal> {
+    match named.there {
+        Some(there) => Ok(Identity::There(Box::new(there), None)),
+        None => {
+            let folder = fstat(&named.folder).map_err(|e| Refusal::errno(e, &named.name))?;
+            Ok(Identity::New(folder.st_dev as u64, folder.st_ino as u64, named.name.clone()))
+        }
+    }
+}
+
+fn descriptor(number: RawFd) -> Result<(Sink, Identity), Refusal> {
+    let closed = || {
+        let text = match number {
+            1 => "stdout is closed; name a file".to_owned(),
+            _ => format!("descriptor {number} is not open; name a file, or open it in the shell ({number}>FILE)"),
+        };
+        Refusal::usage(text)
+    };
+    if inherited::was_closed(number) {
+        return Err(closed());
+    }
+    let copy = duplicate_inherited(number).map_err(|error| match error.errno() {
+        punctual_linux::EMFILE => Refusal::errno(Errno::MFILE, "it"),
+        _ => closed(),
+    })?;
+    let flags = fcntl_getfl(&copy).map_err(|e| Refusal::errno(e, "it"))?;
+    if flags & OFlags::RWMODE == OFlags::RDONLY {
+        return Err(Refusal::usage(format!("descriptor {number} is open for reading only")));
+    }
+    let facts = fstat(&copy).map_err(|e| Refusal::errno(e, "it"))?;
+    Ok((Sink::Stream(copy), Identity::There(Box::new(facts), Some(number))))
+}
+
+/// Opens a device or a pipe without waiting for its other end.
+fn stream(named: &Named, there: &Stat) -> Result<OwnedFd, Refusal> {
+    match FileType::from_raw_mode(there.st_mode) {
+        FileType::BlockDevice => {
+            return Err(Refusal::usage("is a block device, and would be overwritten; name a file"));
+        }
+        FileType::Socket => return Err(Refusal::usage("is a socket; name a file or a pipe")),
+        _ => {}
+    }
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let stream = openat(&named.folder, &named.name, flags, Mode::empty()).map_err(|errno| match errno {
+        Errno::NXIO => Refusal::usage("nothing reads this pipe; start the reader first"),
+        errno => Refusal::errno(errno, "it"),
+    })?;
+    let facts = fstat(&stream).map_err(|e| Refusal::errno(e, "it"))?;
+    match (facts.st_dev, facts.st_ino) == (there.st_dev, there.st_ino) {
+        true => Ok(stream),
+        false => Err(Refusal::usage(EXCHANGED)),
+    }
+}
+
+impl Identity {
+    /// The file of an inherited descriptor.
+    fn of_descriptor(number: RawFd) -> Result<Self, Refusal> {
+        descriptor(number).map(|(_, identity)| identity)
+    }
+
+    /// Whether two targets are the same.
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::There(_, Some(a)), Self::There(_, Some(b))) if a == b => true,
+            (Self::There(a, _), Self::There(b, _)) => is_one(a, b),
+            (Self::New(device, folder, name), Self::New(d, f, n)) => (device, folder, name) == (d, f, n),
+            _ => false,
+        }
+    }
+
+    /// Whether it is this file.
+    fn is_file(&self, facts: &Stat) -> bool {
+        matches!(self, Self::There(there, _) if is_one(there, facts))
     }
 }
 
