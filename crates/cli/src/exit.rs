@@ -1,9 +1,16 @@
-//! How the command ends: its exit status, and what it says of an error.
+//! How the command ends: its exit status, what it says of an error, and the signals that end it early. After such a signal (Ctrl-C) the results so
+//! far are reported.
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use anyhow::Context as _;
+use punctual_lab::Stop;
+use punctual_linux::signal::is_ignored;
 use punctual_report::gate::Outcome;
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGXFSZ};
+use signal_hook::iterator::Signals;
 
 use crate::refusal::BadUsage;
 use crate::terminal;
@@ -28,6 +35,13 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
+    /// That of a run: of the signal that ended it early, else success.
+    pub(crate) fn of(stop: &Stop) -> Self {
+        let number =
+            |name: &str| SIGNALS.iter().find(|(_, known)| *known == name).map_or(SIGHUP, |(number, _)| *number);
+        stop.reason().map_or(Self::Done, |name| Self::Signal(number(&name) as u8))
+    }
+
     /// This status, or a failure if it is success but an output could not be written.
     #[must_use]
     pub(crate) fn unless_lost(self, all_written: bool) -> Self {
@@ -107,6 +121,42 @@ pub(crate) fn take_stack() {
 #[inline(never)]
 fn extend_stack() {
     std::hint::black_box(&mut [0_u8; STACK]);
+}
+
+/// The signals that end a measurement.
+const SIGNALS: [(i32, &str); 4] = [(SIGINT, "SIGINT"), (SIGTERM, "SIGTERM"), (SIGHUP, "SIGHUP"), (SIGXCPU, "SIGXCPU")];
+
+/// Starts listening for signals. The first signal asks the run to end. A second one ends the process at once, and the kernel releases thread
+/// conditions and open files. Signals ignored at the start (`nohup`, the background of a script) stay ignored.
+pub(crate) fn listen_for_signals(stop: &Stop) -> anyhow::Result<()> {
+    let stop = stop.clone();
+    // At a file size limit the write fails, instead of the signal ending the process.
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).context("heeding SIGXFSZ")?;
+    let wanted = SIGNALS.into_iter().map(|(signal, _)| signal).filter(|signal| !is_ignored(*signal).unwrap_or(false));
+    let mut signals = Signals::new(wanted).context("listening for SIGINT, SIGTERM, SIGHUP and SIGXCPU")?;
+    let thread = std::thread::Builder::new().name("signals".into());
+    let listener = move || {
+        stop.attend_from_this_thread();
+        for signal in signals.forever() {
+            // If a reader blocks the results, the first signal ends only that output.
+            // The kernel repeats SIGXCPU every second, and finally ends the process itself.
+            if signal != SIGXCPU && !terminal::give_up() && stop.reason().is_some() {
+                // A thread that never gets its CPU could not end with the process.
+                punctual_linux::sched::free_process(std::process::id() as i32, None);
+                std::process::exit(128 + signal);
+            }
+            stop.request(name(signal));
+        }
+    };
+    // SIGCONT reports that the process was stopped (SIGSTOP, Ctrl-Z) and continues.
+    signal_hook::flag::register(SIGCONT, punctual_lab::continued()).context("listening for SIGCONT")?;
+    thread.spawn(listener).context("starting the thread that listens for signals")?;
+    Ok(())
+}
+
+/// The name of a signal.
+fn name(signal: i32) -> &'static str {
+    SIGNALS.iter().find(|(number, _)| *number == signal).map_or("SIGHUP", |(_, name)| name)
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@
 mod args;
 mod commands;
 mod exit;
-mod interrupt;
 mod output;
 mod privileges;
 mod progress;

@@ -12,12 +12,12 @@ use super::cpu_lock;
 use super::deliver::{deliver, is_empty, nothing_measured};
 use super::trace::OfRun;
 use crate::args::{Flags, OutputArgs, Tables, limits};
-use crate::exit::{Exit, explain};
+use crate::exit::{Exit, explain, listen_for_signals};
 use crate::output::Outputs;
 use crate::progress::Live;
 use crate::refusal::BadUsage;
 use crate::terminal::Color;
-use crate::{interrupt, progress, terminal};
+use crate::{progress, terminal};
 
 /// A command with its arguments.
 pub(crate) trait Perform {
@@ -96,8 +96,8 @@ pub(super) fn measure_watched(
     experiment: impl FnOnce(&mut Session<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<Exit> {
     let stop = Stop::default();
-    interrupt::listen(&stop)?;
-    let Some(locks) = cpu_lock::take(cpus, wanted, &stop)? else { return Ok(interrupt::exit(&stop)) };
+    listen_for_signals(&stop)?;
+    let Some(locks) = cpu_lock::take(cpus, wanted, &stop)? else { return Ok(Exit::of(&stop)) };
     let mut session = Session::open(command_line(name), name, stop.clone(), observer);
     let trace = outputs.take("--trace").map(OfRun::requested);
     trace.iter().for_each(|trace| session.trace_by(Box::new(trace.clone())));
@@ -120,7 +120,7 @@ pub(super) fn measure_watched(
     let all_written = deliver(&run, wanted, outputs) && traced;
     let phrases = gate::phrases(&verdict, &run);
     terminal::say(&text::phrases(&phrases, &terminal::style_for_notices(wanted.color)));
-    let exit = match interrupt::exit(&stop) {
+    let exit = match Exit::of(&stop) {
         Exit::Done if !run.limits.is_empty() && !verdict.all_kept() => verdict.outcome().into(),
         exit => exit.unless_lost(all_written),
     };

@@ -12,8 +12,7 @@ use punctual_trace::Target;
 
 use super::args::{self, WhyArgs};
 use crate::commands::trace::Trace;
-use crate::exit::Exit;
-use crate::interrupt;
+use crate::exit::{Exit, listen_for_signals};
 use crate::refusal::BadUsage;
 
 /// Default duration.
@@ -27,7 +26,7 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
     let wanted = args.outputs();
     let mut outputs = wanted.open()?;
     let stop = Stop::default();
-    interrupt::listen(&stop)?;
+    listen_for_signals(&stop)?;
     let mut silent = Silent;
     let mut session = args::session(stop.clone(), &mut silent);
     if args.thread.is_none() {
@@ -73,7 +72,7 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
     args::enter_trials(tried, cut.as_ref(), &mut causes, &mut session);
     let traced = trace.finish(&causes);
     let all_written = args::close(session, causes, &wanted, outputs) && traced;
-    Ok(interrupt::exit(&stop).unless_lost(all_written))
+    Ok(Exit::of(&stop).unless_lost(all_written))
 }
 
 fn find(args: &WhyArgs, pid: i32) -> Result<Process, BadUsage> {
