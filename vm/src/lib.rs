@@ -14,7 +14,6 @@ mod acpi;
 mod initramfs;
 mod kernel;
 mod machine;
-mod packages;
 mod tools;
 
 pub use acpi::Table;

@@ -26,7 +26,7 @@ const FOREIGN: [(&str, &str); 2] = [
     // /proc/PID/limits
     ("crates/lab/src/families/ipc/queues.rs", "Max msgqueue size"),
     // The maintainers' list of a Debian package.
-    ("vm/src/packages.rs", "Debian Debian "),
+    ("vm/src/kernel.rs", "Debian Debian "),
 ];
 
 /// The places in production code, each with its English.
