@@ -1,8 +1,8 @@
 //! What a run in the form of cyclictest gives beside its figures on stdout.
 //!
-//! Notes on stderr, the step of the clock (`-R`), and before the first value with `-v` the CPUs of the machine and the threads. The figures for
-//! other programs while the threads run: a named pipe (`-F`), and a file in shared memory (SIGUSR2). And the causes of late wake-ups, in a file
-//! of their own, which the environment names.
+//! Notes on stderr, the step of the clock (`-R`), and before the first value with `-v` the CPUs of the machine and the threads. The figures
+//! for other programs while the threads run: a named pipe (`-F`), and a file in shared memory (SIGUSR2). And the causes of late wake-ups, in
+//! a file of their own, which the environment names.
 //!
 //! `PUNCTUAL_CAUSES=FILE` is set around a script that calls cyclictest itself. The file is a run, which `punctual report` shows, and stderr
 //! says what the latest wake-up was lost to. Nothing of it is on stdout or in the JSON of cyclictest. Without the variable, the kernel's
@@ -27,7 +27,7 @@ use punctual_report::document::Block;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use super::form::Table;
-use super::options::{Affinity, Options};
+use super::options::{Options, cpus_of_machine};
 use crate::exit::with_causes;
 use crate::output::{Output, Target};
 use crate::terminal;
@@ -40,14 +40,9 @@ pub(super) fn say(note: &str) {
 
 /// What `-v` says of the machine.
 pub(super) fn facts(options: &Options, allowed: &CpuSet) -> String {
-    let configured = std::fs::read_to_string("/sys/devices/system/cpu/possible").ok();
-    let configured = configured.and_then(|list| list.parse::<CpuSet>().ok()).map_or(allowed.len(), |cpus| cpus.len());
-    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").ok();
-    let online = online.and_then(|list| list.parse::<CpuSet>().ok()).map_or(allowed.len(), |cpus| cpus.len());
-    let used = match &options.affinity {
-        Affinity::These(cpus) => format!("Using {} cpus.\n", cpus.len()),
-        Affinity::All => String::new(),
-    };
+    let [configured, online] =
+        ["possible", "online"].map(|which| cpus_of_machine(which).map_or(allowed.len(), |cpus| cpus.len()));
+    let used = options.affinity.as_ref().map(|cpus| format!("Using {} cpus.\n", cpus.len())).unwrap_or_default();
     let first = if options.verbose_before_cpus { used.as_str() } else { "" };
     format!("{first}Max CPUs = {configured}\nOnline CPUs = {online}\n{used}")
 }
@@ -55,7 +50,7 @@ pub(super) fn facts(options: &Options, allowed: &CpuSet) -> String {
 /// What `-v` says of the threads. The interval shown is that of the next thread, as theirs is.
 pub(super) fn threads(options: &Options, allowed: &CpuSet) -> String {
     let line = |number: usize| {
-        let cpu = options.cpu_of(number, allowed).filter(|_| matches!(options.affinity, Affinity::These(_)));
+        let cpu = options.cpu_of(number, allowed).filter(|_| options.affinity.is_some());
         let cpu = cpu.map(|cpu| format!("Thread {number} using cpu {cpu}.\n")).unwrap_or_default();
         format!("{cpu}Thread {number} Interval: {}\n", options.interval_of(number + 1))
     };

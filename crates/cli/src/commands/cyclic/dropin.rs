@@ -21,7 +21,7 @@ use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
 
 use super::beside::{self, Causes, NamedPipe, StatusFile, say};
 use super::form::{self, Row, Table, Values, spikes};
-use super::options::{Affinity, Alignment, Asked, Options};
+use super::options::{Alignment, Asked, Options};
 use super::{names, options};
 use crate::exit::Exit;
 use crate::terminal;
@@ -92,11 +92,7 @@ impl Session {
         if options.verbose {
             deaf |= !print(&beside::facts(&options, allowed));
         }
-        let mains = match &options.affinity {
-            Affinity::These(cpus) => options.main_affinity.as_ref().or(Some(cpus)),
-            Affinity::All => options.main_affinity.as_ref(),
-        };
-        if let Some(cpus) = mains
+        if let Some(cpus) = options.main_affinity.as_ref().or(options.affinity.as_ref())
             && let Err(error) = sched::set_affinity(0, cpus.as_slice())
         {
             say(&format!("the CPUs of the main thread: {error}"));
@@ -188,7 +184,11 @@ impl Session {
             if bell.rung() || bell.ended() > 0 || self.deaf {
                 // Theirs leaves the value that broke out of the log: who reads it adds the line below.
                 if (self.options.verbose && bell.broken().is_none()) || (self.draws() && !bell.rung()) {
-                    self.show_again(shown_max.is_some());
+                    // The last screen of a run that ends by its number of cycles has all of them.
+                    if self.draws() && shown_max.is_some() {
+                        self.put(&self.upwards());
+                    }
+                    self.show();
                 }
                 return;
             }
@@ -197,14 +197,6 @@ impl Session {
                 self.put(&self.upwards());
             }
         }
-    }
-
-    /// The last screen of a run that ends by its number of cycles has all of them.
-    fn show_again(&mut self, drawn: bool) {
-        if self.draws() && drawn {
-            self.put(&self.upwards());
-        }
-        self.show();
     }
 
     fn upwards(&self) -> String {
@@ -344,11 +336,8 @@ fn orders(options: &Options, allowed: &CpuSet) -> anyhow::Result<Orders> {
         break_above: options.break_above,
         share: None,
     };
-    let mark = if options.tracemark && options.break_above.is_some() {
-        Some(TraceMark::open().map_err(|why| anyhow!("--tracemark: {why}"))?)
-    } else {
-        None
-    };
+    let marks = options.tracemark && options.break_above.is_some();
+    let mark = marks.then(TraceMark::open).transpose().map_err(|why| anyhow!("--tracemark: {why}"))?;
     Ok(Orders {
         members: (0..options.threads).map(member).collect(),
         clock: if options.realtime_clock { Clock::Realtime } else { Clock::Monotonic },

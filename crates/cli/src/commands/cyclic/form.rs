@@ -217,18 +217,21 @@ pub(super) fn now() -> String {
 /// The whole file.
 pub(super) fn json(about: &About, table: &Table) -> String {
     let system = rustix::system::uname();
-    let word = |text: &std::ffi::CStr| quoted(&text.to_string_lossy());
     let realtime = std::fs::read("/sys/kernel/realtime").is_ok_and(|text| text.first() == Some(&b'1'));
     let mut text = String::from("{\n  \"file_version\": 1,\n");
     let _ = writeln!(text, "  \"cmdline:\": {},", quoted(&about.words.join(" ")));
     let _ = writeln!(text, "  \"rt_test_version:\": \"{MATCHED}\",");
     let _ = writeln!(text, "  \"start_time\": \"{}\",\n  \"end_time\": \"{}\",", about.times[0], about.times[1]);
     text += "  \"return_code\": 0,\n  \"sysinfo\": {\n";
-    let _ = writeln!(text, "    \"sysname\": {},", word(system.sysname()));
-    let _ = writeln!(text, "    \"nodename\": {},", word(system.nodename()));
-    let _ = writeln!(text, "    \"release\": {},", word(system.release()));
-    let _ = writeln!(text, "    \"version\": {},", word(system.version()));
-    let _ = writeln!(text, "    \"machine\": {},", word(system.machine()));
+    for (key, value) in [
+        ("sysname", system.sysname()),
+        ("nodename", system.nodename()),
+        ("release", system.release()),
+        ("version", system.version()),
+        ("machine", system.machine()),
+    ] {
+        let _ = writeln!(text, "    \"{key}\": {},", quoted(&value.to_string_lossy()));
+    }
     let _ = writeln!(text, "    \"realtime\": {}\n  }},", u8::from(realtime));
     let _ = writeln!(text, "  \"num_threads\": {},", table.rows.len());
     let _ = writeln!(text, "  \"resolution_in_ns\": {},", u8::from(table.nsecs));

@@ -1,8 +1,8 @@
-//! `punctual cyclic`: cyclictest's job. In the form of cyclictest, its command lines do here what they do there. In the native form,
-//! it measures every CPU and keeps a run.
+//! `punctual cyclic`: cyclictest's job. In the form of cyclictest, its command lines do here what they do there. In the native form, it
+//! measures every CPU and keeps a run.
 //!
-//! Under the name `cyclictest`, and after `punctual cyclictest`, every line has the form of cyclictest. After `punctual cyclic`, a line
-//! has it as soon as one option is cyclictest's alone: a letter other than `-q` (`-p`), a long name that the native form does not have (`--smp`,
+//! Under the name `cyclictest`, and after `punctual cyclictest`, every line has the form of cyclictest. After `punctual cyclic`, a line has
+//! it as soon as one option is cyclictest's alone: a letter other than `-q` (`-p`), a long name that the native form does not have (`--smp`,
 //! `--thr=2`), or a value that the native form does not take (`--duration=60`, `--policy=fifo`).
 
 mod beside;

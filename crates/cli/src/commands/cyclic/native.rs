@@ -1,10 +1,10 @@
-//! The native form: a thread on each CPU, at the highest priority that may be had, and a run in the record. And the run so far, on disk: what a
-//! crash or SIGKILL leaves of a long run ([`Journal`]).
+//! The native form: a thread on each CPU, at the highest priority that may be had, and a run in the record. And the run so far, on disk: what
+//! a crash or SIGKILL leaves of a long run ([`Journal`]).
 //!
 //! Each second at the latest the whole run, with its causes, is written and synced beside its file and gets its name by rename(2). So the
 //! file is always a whole run, also after a crash of the machine. Where the disk is full, the file stays as it was, that is said, and later
-//! writings are tried. The end of the command removes the file: the run itself is then kept as every run is. A later run finds what a
-//! killed one left, and names it.
+//! writings are tried. The end of the command removes the file: the run itself is then kept as every run is. A later run finds what a killed
+//! one left, and names it.
 
 use std::cell::RefCell;
 use std::fs::{self, File};

@@ -1,7 +1,8 @@
-//! What a command line of cyclictest asks for ([`Options`]), with the numbers, defaults, CPU lists and orders of precedence of cyclictest 2.x.
+//! What a command line of cyclictest asks for ([`Options`]), with the numbers, defaults, CPU lists and orders of precedence of cyclictest
+//! 2.x.
 //!
-//! In go the words, out come the options and notes for stderr. Refused with status 2: what cyclictest refuses with its usage text,
-//! and an interval below 1 us, with which it never ends.
+//! In go the words, out come the options and notes for stderr. Refused with status 2: what cyclictest refuses with its usage text, and an
+//! interval below 1 us, with which it never ends.
 
 use punctual::{CpuSet, Policy};
 use punctual_linux::sched;
@@ -33,11 +34,12 @@ pub(super) enum Class {
 }
 
 impl Class {
+    const ALL: [Self; 5] = [Self::Other, Self::Batch, Self::Idle, Self::Fifo, Self::Rr];
+
     /// The class whose name the text begins with; `other` if there is none.
     fn named(text: &str) -> Self {
         let text = text.to_ascii_lowercase();
-        let all = [("batch", Self::Batch), ("idle", Self::Idle), ("fifo", Self::Fifo), ("rr", Self::Rr)];
-        all.into_iter().find(|(name, _)| text.starts_with(name)).map_or(Self::Other, |(_, class)| class)
+        Self::ALL.into_iter().find(|class| text.starts_with(class.name())).unwrap_or_default()
     }
 
     pub(super) fn name(self) -> &'static str {
@@ -55,16 +57,6 @@ impl Class {
     }
 }
 
-/// The CPUs of the measuring threads.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum Affinity {
-    /// All that this process may use, one after the other.
-    #[default]
-    All,
-    /// These, one after the other.
-    These(CpuSet),
-}
-
 /// When the threads start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Alignment {
@@ -78,7 +70,8 @@ pub(super) enum Alignment {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) threads: usize,
-    pub(super) affinity: Affinity,
+    /// The CPUs of the measuring threads, one after the other. `None`: all that this process may use.
+    pub(super) affinity: Option<CpuSet>,
     pub(super) main_affinity: Option<CpuSet>,
     pub(super) class: Class,
     pub(super) priority: u8,
@@ -245,7 +238,7 @@ impl Typed {
     fn all_cpus(&mut self) {
         self.smp = true;
         self.threads = None;
-        self.options.affinity = Affinity::All;
+        self.options.affinity = None;
     }
 
     fn affinity(&mut self, one: &Given<Id>, allowed: &CpuSet) -> Result<(), BadUsage> {
@@ -257,9 +250,9 @@ impl Typed {
         self.options.affinity = match one.value.as_deref().or(follows) {
             Some(list) => {
                 self.options.verbose_before_cpus = self.options.verbose;
-                Affinity::These(cpu_list(list, allowed).map_err(wrong(one))?)
+                Some(cpu_list(list, allowed).map_err(wrong(one))?)
             }
-            None => Affinity::All,
+            None => None,
         };
         Ok(())
     }
@@ -310,10 +303,7 @@ impl Typed {
 
     fn complete(&mut self, allowed: &CpuSet) -> Result<(), BadUsage> {
         let options = &mut self.options;
-        let cpus = match &options.affinity {
-            Affinity::These(cpus) => cpus.len(),
-            Affinity::All => allowed.len(),
-        };
+        let cpus = options.affinity.as_ref().unwrap_or(allowed).len();
         let Ok(threads @ 1..) = usize::try_from(self.threads.unwrap_or(cpus as i32)) else {
             return Err(BadUsage("invalid -t: must be at least 1 (example: -t 4)".into()));
         };
@@ -396,11 +386,7 @@ impl Options {
 
     /// The CPU of thread `number`.
     pub(super) fn cpu_of(&self, number: usize, allowed: &CpuSet) -> Option<usize> {
-        let cpus = match &self.affinity {
-            Affinity::All => allowed,
-            Affinity::These(cpus) => cpus,
-        };
-        nth(cpus, number)
+        nth(self.affinity.as_ref().unwrap_or(allowed), number)
     }
 }
 
@@ -443,10 +429,15 @@ fn parsed(list: &str) -> Result<CpuSet, String> {
     list.parse::<CpuSet>().map_err(|error| error.to_string())
 }
 
+/// The CPUs of this machine: `possible`, `online`.
+pub(super) fn cpus_of_machine(which: &str) -> Option<CpuSet> {
+    std::fs::read_to_string(format!("/sys/devices/system/cpu/{which}")).ok()?.parse().ok()
+}
+
 /// The CPUs that the kernel grants a thread. It begins with fewer where some are isolated (isolcpus), or as taskset(1) says.
 fn granted(begins: &CpuSet) -> CpuSet {
     let of_all = || {
-        let possible: CpuSet = std::fs::read_to_string("/sys/devices/system/cpu/possible").ok()?.parse().ok()?;
+        let possible = cpus_of_machine("possible")?;
         sched::set_affinity(0, possible.as_slice()).ok()?;
         sched::affinity(0).ok().map(CpuSet::from_iter)
     };
