@@ -8,9 +8,13 @@ use punctual::conditions::InvalidValue;
 use punctual::cpufreq::{FREQUENCY, parse_frequency};
 use punctual::duration::DurationError;
 use punctual::{Condition, parse_duration};
+use punctual_lab::polls::MOST_POLLS;
 
 /// Longest duration: a year. Whatever is computed of it fits 64 bits of nanoseconds.
 const LONGEST: Duration = Duration::from_secs(8760 * 3600);
+
+/// The highest number of a process: PID_MAX_LIMIT of include/linux/threads.h.
+const HIGHEST_PROCESS: i32 = 4_194_304;
 
 /// Why a value was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,11 +26,8 @@ pub(crate) enum BadValue {
     #[error("expected a duration {0}")]
     DurationRange(&'static str),
     /// No number of a process.
-    #[error("expected a process ID from 1 to {most} (example: 1234)")]
-    Process {
-        /// The highest.
-        most: i32,
-    },
+    #[error("expected a process ID from 1 to {HIGHEST_PROCESS} (example: 1234)")]
+    Process,
     /// No integer of this range.
     #[error("expected an integer from {least} to {most} (example: {example})")]
     Integer {
@@ -41,11 +42,8 @@ pub(crate) enum BadValue {
     #[error("expected {FREQUENCY}")]
     Frequency,
     /// No number of polls.
-    #[error("expected an integer from 0 (never yields) to {most_millions}M (example: 10k)")]
-    Polls {
-        /// The highest, in millions.
-        most_millions: u32,
-    },
+    #[error("expected an integer from 0 (never yields) to {}M (example: 10k)", MOST_POLLS / 1_000_000)]
+    Polls,
     /// No count.
     #[error("expected an integer from 1 to 1000M (example: 500, 10k or 1M)")]
     Count,
@@ -70,10 +68,7 @@ fn duration(text: &str, least: Duration, most: Duration, range: &'static str) ->
 
 /// The number of a process.
 pub(crate) fn process(text: &str) -> Result<i32, BadValue> {
-    // PID_MAX_LIMIT of include/linux/threads.h.
-    let most = 4_194_304;
-    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
-    number.ok_or(BadValue::Process { most })
+    text.parse().ok().filter(|number| (1..=HIGHEST_PROCESS).contains(number)).ok_or(BadValue::Process)
 }
 
 /// The name of a governor.
@@ -111,9 +106,7 @@ pub(crate) fn polls(text: &str) -> Result<u32, BadValue> {
     if text == "0" {
         return Ok(0);
     }
-    let most = punctual_lab::polls::MOST_POLLS;
-    let refused = BadValue::Polls { most_millions: most / 1_000_000 };
-    count(text).ok().and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= most).ok_or(refused)
+    count(text).ok().and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= MOST_POLLS).ok_or(BadValue::Polls)
 }
 
 /// Largest count. Of the quickest operation (some 10 ns) this many take ten seconds, of a wait of 1 ms eleven days.
@@ -121,12 +114,16 @@ const MOST: u64 = 1_000_000_000;
 
 /// A number that may end in k or M.
 pub(crate) fn count(text: &str) -> Result<u64, BadValue> {
-    let (digits, times) = match text.strip_suffix(['k', 'K']) {
-        Some(digits) => (digits, 1_000),
-        None => text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1_000_000)),
-    };
-    let n: u64 = digits.parse().map_err(|_| BadValue::Count)?;
-    n.checked_mul(times).filter(|n| (1..=MOST).contains(n)).ok_or(BadValue::Count)
+    in_units(text, &[('k', 1_000), ('K', 1_000), ('M', 1_000_000)])
+        .filter(|n| (1..=MOST).contains(n))
+        .ok_or(BadValue::Count)
+}
+
+/// An integer that may end in one of these letters, each of which stands for so many.
+pub(crate) fn in_units(text: &str, units: &[(char, u64)]) -> Option<u64> {
+    let unit = units.iter().find_map(|(letter, times)| Some((text.strip_suffix(*letter)?, *times)));
+    let (digits, times) = unit.unwrap_or((text, 1));
+    digits.parse::<u64>().ok()?.checked_mul(times)
 }
 
 #[cfg(test)]

@@ -139,15 +139,9 @@ enum BadValue {
 }
 
 fn size(text: &str) -> Result<usize, BadValue> {
-    let (digits, times) = match text.strip_suffix(['k', 'K']) {
-        Some(digits) => (digits, 1 << 10),
-        None => match text.strip_suffix('M') {
-            Some(digits) => (digits, 1 << 20),
-            None => text.strip_suffix('G').map_or((text, 1), |digits| (digits, 1 << 30)),
-        },
-    };
-    let n: usize = digits.parse().map_err(|_| BadValue::Size)?;
-    n.checked_mul(times).filter(|n| (SMALLEST..=LARGEST).contains(n)).ok_or(BadValue::Size)
+    let bytes = values::in_units(text, &[('k', 1 << 10), ('K', 1 << 10), ('M', 1 << 20), ('G', 1 << 30)]);
+    let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    bytes.filter(|bytes| (SMALLEST..=LARGEST).contains(bytes)).ok_or(BadValue::Size)
 }
 
 fn depth(text: &str) -> Result<usize, values::BadValue> {
