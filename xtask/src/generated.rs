@@ -1,5 +1,5 @@
-//! Generated files in the repository, written or compared: the JSON Schema of the record (`cargo xtask schema`), and the object of the programs in
-//! the kernel (`cargo xtask bpf`), so that nobody needs clang to build.
+//! Generated files in the repository, written or compared: the JSON Schema of the record (`cargo xtask schema`), and the object of the
+//! programs in the kernel (`cargo xtask bpf`), so that nobody needs clang to build.
 
 use std::path::Path;
 use std::process::Command;

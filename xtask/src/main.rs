@@ -1,12 +1,11 @@
 //! Repository chores: generated files, budgets, error rates, the kernel lab.
 //!
-//! `cargo xtask schema` writes the JSON Schema of the record. `man` and `completions` write the manual and the shell completions from
-//! the definition of the command line. `bpf` compiles the programs in the kernel. `budget` checks size and start-up of the
-//! release binary. `aa` shows the error rates of
-//! `punctual compare`. `vm` runs a command under a Debian kernel in QEMU. `install` builds and installs everything that belongs to the
-//! command, `dist` makes the files of a release. `culprits` scores `punctual why` on programs with one known ailment each. `fuzz` runs
-//! the tests of every parser with a million malformed inputs. `consumers` runs programs that read cyclictest. `tails` records series for the bound of a
-//! longer run. `mutants` counts the small defects that the tests find.
+//! `cargo xtask schema` writes the JSON Schema of the record. `man` and `completions` write the manual and the shell completions from the
+//! definition of the command line. `bpf` compiles the programs in the kernel. `budget` checks size and start-up of the release binary. `aa`
+//! shows the error rates of `punctual compare`. `vm` runs a command under a Debian kernel in QEMU. `install` builds and installs everything
+//! that belongs to the command, `dist` makes the files of a release. `culprits` scores `punctual why` on programs with one known ailment
+//! each. `fuzz` runs the tests of every parser with a million malformed inputs. `consumers` runs programs that read cyclictest. `tails`
+//! records series for the bound of a longer run. `mutants` counts the small defects that the tests find.
 #![forbid(unsafe_code)]
 
 mod aa;

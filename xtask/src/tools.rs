@@ -20,13 +20,17 @@ pub(crate) fn punctual() -> anyhow::Result<PathBuf> {
     Ok(release()?.join("punctual"))
 }
 
+/// The command `cargo build --release`.
+pub(crate) fn build() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["build", "--release", "--quiet"]).current_dir(root());
+    command
+}
+
 /// Runs `cargo build --release`, and returns the folder of the results. With packages named, cargo would build what they depend on once more,
 /// with other features.
 pub(crate) fn release() -> anyhow::Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    command.args(["build", "--release", "--quiet"]).current_dir(root());
-    if !command.status().context("cargo build")?.success() {
+    if !build().status().context("cargo build")?.success() {
         bail!("cargo build --release failed");
     }
     Ok(target().join("release"))

@@ -1,5 +1,5 @@
-//! Check-ups of the unchanged machine, quiet and beside other programs. How often is an advice denied by another check-up of the same load, by
-//! its level of trust? Does any screen contradict itself, and do the busy ones say so first?
+//! Check-ups of the unchanged machine, quiet and beside other programs. How often is an advice denied by another check-up of the same load,
+//! by its level of trust? Does any screen contradict itself, and do the busy ones say so first?
 //!
 //! What a check-up claims is held as pairs of which one is better: so that two claims can be held against each other whatever their advice is
 //! called, and whichever way round it is.

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use clap::ValueEnum;
 use punctual_record::{Distribution, Interval, Recorder, Run, Series, Summary};
 
 use crate::tools;
@@ -79,7 +80,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Run> {
 }
 
 /// What else runs, on every CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Load {
     /// Nothing
     Quiet,
@@ -93,13 +94,8 @@ pub(crate) enum Load {
 
 impl Load {
     /// Its name in files and tables.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Quiet => "quiet",
-            Self::Compiler => "compiler",
-            Self::Forks => "forks",
-            Self::Competitor => "competitor",
-        }
+    pub(super) fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     /// What each CPU does; `None`: nothing. The folder of C sources is `$1`.
@@ -114,7 +110,7 @@ impl Load {
 
     /// Starts it; it ends when the result is dropped.
     pub(super) fn start(self) -> anyhow::Result<Option<Running>> {
-        self.script().map(|script| Running::start(self.name(), script)).transpose()
+        self.script().map(|script| Running::start(&self.name(), script)).transpose()
     }
 }
 

@@ -112,24 +112,19 @@ struct Arrangement {
 fn arrangements(runs: usize, each: &[usize]) -> Vec<Arrangement> {
     let mut all = Vec::new();
     for &each in each {
-        let starts = (0..runs / (2 * each)).map(|i| 2 * each * i);
-        let turns = starts.clone().map(|start| {
-            let place = |new: usize| (0..each).map(|i| start + 2 * i + new).collect::<Vec<_>>();
-            (place(0), place(1))
-        });
+        let arrangement = |name: String, place: &dyn Fn(usize, usize) -> usize| {
+            let side = |start: usize, new| (0..each).map(|i| start + place(i, new)).collect();
+            let starts = (0..runs / (2 * each)).map(|i| 2 * each * i);
+            Arrangement { name, sides: starts.map(|start| (side(start, 0), side(start, 1))).collect() }
+        };
+        let turns = |i, new| 2 * i + new;
         if each == 1 {
-            all.push(Arrangement { name: "one run against the next".into(), sides: turns.collect() });
+            all.push(arrangement("one run against the next".into(), &turns));
             continue;
         }
-        all.push(Arrangement { name: format!("{each} and {each} runs, interleaved"), sides: turns.collect() });
-        let blocks = starts.map(|start| {
-            let place = |new: usize| (0..each).map(|i| start + each * new + i).collect::<Vec<_>>();
-            (place(0), place(1))
-        });
-        all.push(Arrangement {
-            name: format!("{each} and {each} runs, one side after the other"),
-            sides: blocks.collect(),
-        });
+        all.push(arrangement(format!("{each} and {each} runs, interleaved"), &turns));
+        let blocks = |i, new| each * new + i;
+        all.push(arrangement(format!("{each} and {each} runs, one side after the other"), &blocks));
     }
     all
 }

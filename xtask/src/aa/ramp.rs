@@ -76,23 +76,22 @@ fn as_checkup(run: Run) -> Run {
     Run { subcommand: "checkup".into(), ..run }
 }
 
-/// The loops of the one series of the run, round by round, with its parameters.
-fn loops(run: &Run) -> Option<(&Series, &Parameters)> {
+/// The one series of the run, with its parameters, and its loops, round by round.
+fn loops(run: &Run) -> Option<(&Series, &Parameters, Vec<&[i64]>)> {
     let series = run.series.iter().find(|series| series.quantity == Quantity::Loop)?;
-    Some((series, &series.experiment.ramp()?.parameters))
+    let parameters = &series.experiment.ramp()?.parameters;
+    Some((series, parameters, series.samples.as_deref()?.chunks(parameters.loops as usize).collect()))
 }
 
 /// The run as if the kernel had counted a change of its frequency.
 fn exposed(run: &Run) -> Option<Run> {
-    let (series, parameters) = loops(run)?;
-    let rounds: Vec<&[i64]> = series.samples.as_deref()?.chunks(parameters.loops as usize).collect();
+    let (series, parameters, rounds) = loops(run)?;
     Some(pretended(run, ramp("as found", series, parameters, &rounds).to_vec()))
 }
 
 /// The run as if every other round were under `performance`.
 fn halves(run: &Run) -> Option<Run> {
-    let (series, parameters) = loops(run)?;
-    let rounds: Vec<&[i64]> = series.samples.as_deref()?.chunks(parameters.loops as usize).collect();
+    let (series, parameters, rounds) = loops(run)?;
     let half = |skip: usize| rounds.iter().copied().skip(skip).step_by(2).collect::<Vec<_>>();
     let found = ramp("as found", series, parameters, &half(0));
     let tried = ramp("performance", series, parameters, &half(1));

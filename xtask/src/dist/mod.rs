@@ -1,8 +1,8 @@
 //! `cargo xtask dist`: the files of a release, in `target/dist`.
 //!
-//! For each architecture: a Debian package, a tarball that runs from any folder, a wheel, and the command alone as a static program. SHA256SUMS
-//! has them all. Nothing in them needs a newer C library than `NEWEST_GLIBC` (`release.rs`). What cannot be built here fails at the end, by name, with
-//! the command that installs what is missing; all else is made before.
+//! For each architecture: a Debian package, a tarball that runs from any folder, a wheel, and the command alone as a static program.
+//! SHA256SUMS has them all. Nothing in them needs a newer C library than `NEWEST_GLIBC` (`release.rs`). What cannot be built here fails at
+//! the end, by name, with the command that installs what is missing; all else is made before.
 
 mod packages;
 mod release;

@@ -117,7 +117,7 @@ impl Architecture {
         if !Path::new(libraries.trim()).exists() {
             return Ok(Err(format!("rustup target add {target}")));
         }
-        let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let mut build = tools::build();
         if Self::own() != Some(self) {
             let [linker, package] = self.names().linker;
             if tools::output(Command::new(linker).arg("--version")).is_err() {
@@ -125,7 +125,7 @@ impl Architecture {
             }
             build.env(format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_")), linker);
         }
-        build.args(["build", "--release", "--quiet", "--target", target]).current_dir(tools::root());
+        build.args(["--target", target]);
         build.args(packages.iter().flat_map(|package| ["--package", package]));
         if !build.status().context("cargo build")?.success() {
             bail!("cargo build --release --target {target} failed");
