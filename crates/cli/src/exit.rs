@@ -1,5 +1,5 @@
-//! How the command ends: its exit status, what it says of an error, and the signals that end it early. After such a signal (Ctrl-C) the results so
-//! far are reported.
+//! How the command ends: its exit status, what it says of an error, and the signals that end it early. After such a signal (Ctrl-C) the
+//! results so far are reported.
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -1,8 +1,7 @@
 //! Saved runs: read from a JSON file, an HTML page or standard input, by name; the last one and unwritten ones are kept.
 
 use std::fs::File;
-use std::io;
-use std::io::{IsTerminal as _, Read, Write as _};
+use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -12,8 +11,7 @@ use punctual_record::{ReadError, Run};
 use punctual_report::export::html;
 use rustix::fs::{Access, AtFlags, Mode, accessat, chmodat, fstat};
 
-use crate::output;
-use crate::output::{Output, Target};
+use crate::output::{self, Output, Target};
 use crate::refusal::BadUsage;
 
 /// Largest file read. A run of an hour has a few megabytes; the limit keeps a wrong file from filling the memory.
@@ -159,22 +157,16 @@ fn own(path: &Path, user: u32) -> io::Result<PathBuf> {
 }
 
 /// A folder that another user owns or may write to.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{} is not yours alone: owner {owner}, mode {mode:o}; remove it, change its owner and mode (chown, chmod 700), or set XDG_STATE_HOME",
+    path.display()
+)]
 struct NotPrivate {
     path: PathBuf,
     owner: u32,
     mode: u32,
 }
-
-impl std::fmt::Display for NotPrivate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { path, owner, mode } = self;
-        write!(f, "{} is not yours alone: owner {owner}, mode {mode:o}; ", path.display())?;
-        write!(f, "remove it, change its owner and mode (chown, chmod 700), or set XDG_STATE_HOME")
-    }
-}
-
-impl std::error::Error for NotPrivate {}
 
 /// Keeps a run as the last one, and under a name that no later run takes. Returns its file, and why a better folder was not used, if
 /// that one is not this user's alone.

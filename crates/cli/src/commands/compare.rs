@@ -73,15 +73,11 @@ pub(crate) enum Form {
 impl CompareArgs {
     /// Opens the page's file. Refuses one that cannot be written.
     pub(crate) fn open_outputs(&self, inputs: &[PathBuf]) -> anyhow::Result<Outputs> {
-        let form = match self.format {
-            Form::Text => None,
-            Form::Markdown => Some("markdown"),
-            Form::Json => Some("json"),
-        };
+        let form = self.format.to_possible_value().filter(|_| self.format != Form::Text);
         let outputs = Outputs::open(self.html.as_ref().map(|target| ("--html", target)), inputs)?;
         match (form, &self.html) {
             (Some(form), Some(target)) if outputs.takes_stdout() => {
-                let why = format!("--format {form} has stdout already (example: --html page.html)");
+                let why = format!("--format {} has stdout already (example: --html page.html)", form.get_name());
                 Err(BadUsage::invalid("--html", target, why).into())
             }
             _ => Ok(outputs),

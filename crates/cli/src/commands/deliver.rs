@@ -1,5 +1,5 @@
-//! Delivers a run: files, tables, notices. Keeps it in the state folder if no file could be written. And the first screen of a run in the lines of
-//! a terminal: the commands that measure print it, and so do `report` and `compare`.
+//! Delivers a run: files, tables, notices. Keeps it in the state folder if no file could be written. And the first screen of a run in the
+//! lines of a terminal: the commands that measure print it, and so do `report` and `compare`.
 
 use std::path::PathBuf;
 

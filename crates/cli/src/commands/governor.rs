@@ -204,8 +204,17 @@ impl From<&ThreadArgs> for Thread {
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 
 impl Perform for GovernorArgs {
+    /// Runs the action.
     fn perform(&self) -> anyhow::Result<Exit> {
-        run(self)
+        match &self.action {
+            None => show(&self.show),
+            Some(Action::Show(args)) => show(args),
+            Some(Action::Set(args)) => set(args),
+            Some(Action::Restore) => restore(),
+            Some(Action::Ramp(args)) => ramp(args),
+            Some(Action::Switch(args)) => switch(args),
+            Some(Action::Boost(args)) => boost(args),
+        }
     }
 
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
@@ -227,19 +236,6 @@ impl Perform for GovernorArgs {
             }
             Action::Show(_) | Action::Set(_) | Action::Restore => return None,
         })
-    }
-}
-
-/// Runs the action.
-fn run(args: &GovernorArgs) -> anyhow::Result<Exit> {
-    match &args.action {
-        None => show(&args.show),
-        Some(Action::Show(args)) => show(args),
-        Some(Action::Set(args)) => set(args),
-        Some(Action::Restore) => restore(),
-        Some(Action::Ramp(args)) => ramp(args),
-        Some(Action::Switch(args)) => switch(args),
-        Some(Action::Boost(args)) => boost(args),
     }
 }
 

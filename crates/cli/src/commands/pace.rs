@@ -13,8 +13,7 @@ use punctual_report::export::text::list::ListRow;
 
 use super::cpu_lock;
 use super::measure::{Perform, Planned, list, measure};
-use crate::args::names::chosen;
-use crate::args::names::{Chosen, Item, Names, Shelf};
+use crate::args::names::{Chosen, Item, Names, Shelf, chosen};
 use crate::args::{MeasureArgs, WatchArgs, values};
 use crate::exit::Exit;
 use crate::refusal::BadUsage;

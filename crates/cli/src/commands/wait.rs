@@ -4,18 +4,16 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use punctual_lab::Amount;
-use punctual_lab::checkup;
 use punctual_lab::wait::{self, Plan, Request, interruptible, methods};
 use punctual_lab::ways::wait::Method;
+use punctual_lab::{Amount, checkup};
 use punctual_record::{Limit, Quantity};
 use punctual_report::export::text::list::ListRow;
 
 use super::cpu_lock;
 use super::measure::{Perform, Planned, list, measure};
 use super::until::{self, UntilArgs};
-use crate::args::names::chosen;
-use crate::args::names::{Chosen, Item, Names, Shelf};
+use crate::args::names::{Chosen, Item, Names, Shelf, chosen};
 use crate::args::{MeasureArgs, WatchArgs, values};
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
@@ -87,10 +85,10 @@ impl Perform for WaitArgs {
         if let Some(base) = &self.until.against {
             self.until.check(&self.measured().into_iter().map(planned).collect::<Vec<_>>())?;
             let cpus = cpu_lock::cpus(self.measure.conditions.cpus().as_ref());
-            let request = |amount, rounds| request_for(self, Some((amount, rounds)));
+            let request = |amount, rounds| request(self, Some((amount, rounds)));
             return until::run(&self.until, base, (&self.measure.output, &cpus), request);
         }
-        let plan = Plan::new(request(self)?).map_err(BadUsage::from)?;
+        let plan = Plan::new(request(self, None)?).map_err(BadUsage::from)?;
         measure(
             wait::EXPERIMENT,
             &self.watch.outputs(&self.measure.output),
@@ -108,12 +106,8 @@ impl Perform for WaitArgs {
     }
 }
 
-fn request(args: &WaitArgs) -> anyhow::Result<Request> {
-    request_for(args, None)
-}
-
 /// The request; for an amount and a number of rounds instead of those of the command line.
-fn request_for(args: &WaitArgs, amount: Option<(Amount, u32)>) -> anyhow::Result<Request> {
+fn request(args: &WaitArgs, amount: Option<(Amount, u32)>) -> anyhow::Result<Request> {
     let named = !args.methods.is_empty();
     let mut durations = args.durations.clone();
     durations.sort_unstable();

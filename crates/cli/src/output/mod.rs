@@ -1,11 +1,12 @@
 //! The outputs of a command. All are opened, checked and compared with each other and with the inputs before anything is measured. Each is
 //! written even if another fails.
 //!
-//! [`Outputs::open`] takes flags and targets. An output is complete in memory before its first byte is written. If a run cannot be
-//! converted, the old file stays unchanged.
+//! [`Outputs::open`] takes flags and targets. An output is complete in memory before its first byte is written. If a run cannot be converted,
+//! the old file stays unchanged.
 //!
-//! [`Growing`] is written as its contents come: a long trace does not fit into memory. A regular file grows without a name and gets it at the end. Until then an old file of that name is unchanged. Only where that cannot be
-//! done are the contents kept in memory. A stream is written at once.
+//! [`Growing`] is written as its contents come: a long trace does not fit into memory. A regular file grows without a name and gets it at the
+//! end. Until then an old file of that name is unchanged. Only where that cannot be done are the contents kept in memory. A stream is written
+//! at once.
 
 mod place;
 mod regular;

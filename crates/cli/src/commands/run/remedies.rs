@@ -1,5 +1,5 @@
-//! What `run` changes in the waits of a program that stays as it is: by its flags, or by the file of `--rules`, which is refused, with the line
-//! and the nearest word, before anything is touched.
+//! What `run` changes in the waits of a program that stays as it is: by its flags, or by the file of `--rules`, which is refused, with the
+//! line and the nearest word, before anything is touched.
 
 use std::fs::File;
 use std::io::Read as _;

@@ -16,8 +16,7 @@ use std::time::{Duration, Instant};
 use punctual::conditions::{Conditions, Refused};
 use punctual::format_duration;
 use punctual_lab::{Session, Silent, Stop, condition_set};
-use punctual_linux::call_table;
-use punctual_linux::call_table::Totals;
+use punctual_linux::call_table::{self, Totals};
 use punctual_record::{NotMeasured, Notice, Run};
 use punctual_report::export::text;
 use punctual_report::gate;
@@ -133,7 +132,7 @@ impl Watching<'_> {
         let program =
             Path::new(&args.program[0]).file_name().unwrap_or(&args.program[0]).to_string_lossy().into_owned();
         let names = names::of_functions(&totals.entries);
-        let conditions = asked(&args.conditions.all());
+        let conditions = condition_set(&args.conditions.all(), &Conditions::new(), &[]).label;
         let series = series::counted(&totals.entries, &names, &rounds, &conditions);
         if series.is_empty() {
             self.session.add_not_measured(nothing(&program, &totals, hidden));
@@ -145,11 +144,6 @@ impl Watching<'_> {
         run.limits.clone_from(&self.wanted.fail_if);
         judged(&run, &self.wanted, self.outputs, exit)
     }
-}
-
-/// The label of the conditions.
-fn asked(conditions: &Conditions) -> String {
-    condition_set(conditions, &Conditions::new(), &[]).label
 }
 
 /// Delivers the run. The program's status comes first: only success becomes another.
@@ -199,7 +193,7 @@ fn notices(program: &str, took: Duration, exit: Exit, totals: &Totals) -> Vec<St
     };
     let mut texts = vec![format!("{program} ended after {took} {status}; {programs}")];
     if totals.uncounted > 0 {
-        let sites = punctual_linux::call_table::ENTRIES;
+        let sites = call_table::ENTRIES;
         texts.push(format!("{} calls are not counted: the table has room for {sites} call sites", totals.uncounted));
     }
     texts
