@@ -119,7 +119,7 @@ pub(crate) fn count(text: &str) -> Result<u64, BadValue> {
         .ok_or(BadValue::Count)
 }
 
-/// An integer that may end in one of these letters, each of which stands for so many.
+/// An integer, which is multiplied by the number of the letter that follows it, if one does.
 pub(crate) fn in_units(text: &str, units: &[(char, u64)]) -> Option<u64> {
     let unit = units.iter().find_map(|(letter, times)| Some((text.strip_suffix(*letter)?, *times)));
     let (digits, times) = unit.unwrap_or((text, 1));

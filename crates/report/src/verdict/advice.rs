@@ -167,7 +167,7 @@ fn undecided(case: &Case) -> String {
     }
 }
 
-/// A gain at p99 of so many times that at p50 is one of the tail.
+/// From this multiple of the gain at p50 on, a gain at p99 is one of the tail.
 const MOSTLY: i64 = 3;
 
 /// Whether the tail looks more than twice as long, and the rounds do not tell whether it is.

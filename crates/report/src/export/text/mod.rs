@@ -142,11 +142,11 @@ fn with_units(text: &str) -> String {
 /// What a first screen can do without.
 #[derive(Clone, Copy)]
 enum Cut {
-    /// Rows of the last table beyond so many.
+    /// Rows of the last table beyond this number.
     Rows(usize),
-    /// Advice beyond so many.
+    /// Advice beyond this number.
     Advice(usize),
-    /// Sentences of the answer beyond so many.
+    /// Sentences of the answer beyond this number.
     Sentences(usize),
     /// What else decides the trust.
     Detail,

@@ -98,7 +98,7 @@ pub(super) fn cut_inside(text: &str, columns: usize, style: &Style) -> String {
     begin + ellipsis + &end.into_iter().rev().collect::<String>()
 }
 
-/// The first letters that fit into so many columns.
+/// The first letters that fit into this number of columns.
 fn fitting(letters: impl Iterator<Item = char>, room: usize) -> impl Iterator<Item = char> {
     let mut used = 0;
     letters.take_while(move |c| {
