@@ -1,7 +1,7 @@
 //! A document as text for a terminal: wrapped, in as many columns of a table as fit, with drawings in letters.
 //!
-//! The first screen has as many lines as the terminal. Where these are too few, it leaves out advice, rows of tables and sentences in turns,
-//! those that matter least first. Advice that is left out is named, and rows of ranked tables are counted. Notices are not in the text: tables
+//! The first screen fits the terminal. Where it has more lines, advice, rows of tables and sentences are left out by turns, the least
+//! important first. It names the advice that it leaves out, and counts the rows of ranked tables. Notices are not in the text: tables
 //! go to standard output and notices to standard error ([`notices`]).
 
 mod blocks;
