@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::panic::resume_unwind;
 
 use aya::maps::{Array, HashMap, Map, MapData, MapError};
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
-use aya::programs::{BtfTracePoint, Iter, PerfEvent, ProgramError};
+use aya::programs::{BtfTracePoint, Iter, PerfEvent, Program, ProgramError};
 use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf, EbpfLoader, Pod};
 use punctual_linux::bpf;
@@ -95,16 +96,12 @@ impl Programs {
             .override_global("CALLS", &calls, true)
             .load(OBJECT)
             .map_err(|error| refused("loading the programs", &error))?;
-        let ticks = TICKS.iter().filter(|_| cfg!(target_arch = "x86_64"));
-        for (name, tracepoint) in TRACEPOINTS.iter().chain(ticks).copied() {
-            let program = ebpf.program_mut(name).ok_or(Error::NoEvent(tracepoint))?;
-            let program: &mut BtfTracePoint = program.try_into().map_err(|error| refused(name, &error))?;
-            program.load(tracepoint, &btf).map_err(|error| program_refused(tracepoint, &error))?;
+        load(&mut ebpf, &btf)?;
+        for (name, tracepoint) in tracepoints() {
+            let program = tracepoint_program(&mut ebpf, name)?;
             program.attach().map_err(|error| program_refused(tracepoint, &error))?;
         }
         sample(&mut ebpf)?;
-        let over = iterator(&mut ebpf)?;
-        over.load("task", &btf).map_err(|error| program_refused("iter/task", &error))?;
         let mut programs =
             Self { ebpf, stats: enable_stats(Stats::RunTime).ok(), price_ns: None, left_out: 0, has_symbols };
         programs.seed(target)?;
@@ -239,6 +236,41 @@ impl Programs {
             |map| map.iter().filter_map(|entry: std::result::Result<_, MapError>| entry.ok()).collect(),
         )
     }
+}
+
+fn tracepoints() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TRACEPOINTS.into_iter().chain(TICKS.into_iter().filter(|_| cfg!(target_arch = "x86_64")))
+}
+
+/// Loads the programs side by side: the kernel checks each for up to a fifth of a second.
+fn load(ebpf: &mut Ebpf, btf: &Btf) -> Result<()> {
+    let tracepoints: BTreeMap<_, _> = tracepoints().collect();
+    std::thread::scope(|scope| {
+        let loads: Vec<_> = ebpf
+            .programs_mut()
+            .filter_map(|(name, program)| {
+                let tracepoint = tracepoints.get(name).copied();
+                match program {
+                    Program::BtfTracePoint(program) => {
+                        let tracepoint = tracepoint?;
+                        let load = move || program.load(tracepoint, btf).map_err(|e| program_refused(tracepoint, &e));
+                        Some(scope.spawn(load))
+                    }
+                    Program::Iter(program) => {
+                        let load = move || program.load("task", btf).map_err(|e| program_refused("iter/task", &e));
+                        Some(scope.spawn(load))
+                    }
+                    _ => None,
+                }
+            })
+            .collect();
+        loads.into_iter().try_for_each(|load| load.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })
+}
+
+fn tracepoint_program<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut BtfTracePoint> {
+    let program = ebpf.program_mut(name).ok_or_else(no_map)?;
+    program.try_into().map_err(|error: ProgramError| refused(name, &error))
 }
 
 /// Begins to sample all CPUs. Where perf_event_open(2) is refused, running time is not cut.
