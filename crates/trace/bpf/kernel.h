@@ -201,7 +201,7 @@ struct irqaction {
 };
 
 struct pt_regs___x86 {
-    unsigned long di, si, dx, r10, orig_ax;
+    unsigned long di, si, dx, r10, orig_ax, ip;
 };
 
 struct user_pt_regs___arm64 {
@@ -212,6 +212,7 @@ struct pt_regs___arm64 {
     u64 regs[31];
     u64 orig_x0;
     s32 syscallno;
+    u64 pc;
 };
 
 struct bpf_iter__task {

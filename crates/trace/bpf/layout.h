@@ -270,7 +270,14 @@ struct stack {
     u64 frames[FRAMES];
 };
 HASH_MAP(stacks, 16384, u32, struct stack);
-HASH_MAP(samples, 65536, struct key, u64);
+
+/* Made ahead: a new place of a sample takes no memory that a switch needs. */
+struct {
+    UINT(type, BPF_MAP_TYPE_HASH);
+    UINT(max_entries, 32768);
+    TYPE(key, struct key);
+    TYPE(value, u64);
+} samples SEC(".maps");
 
 struct {
     UINT(type, BPF_MAP_TYPE_PERCPU_ARRAY);

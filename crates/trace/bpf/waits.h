@@ -31,6 +31,8 @@ INLINE void end_running(struct thread *thread, struct cpu *cpu, u64 now)
 struct registers {
     s64 call;
     u64 arguments[3];
+    /* Where the program runs, or goes on after the call. */
+    u64 instruction;
 };
 
 INLINE void read_registers(struct task_struct *task, struct registers *found)
@@ -43,11 +45,13 @@ INLINE void read_registers(struct task_struct *task, struct registers *found)
     struct pt_regs___arm64 *arm = at;
     if (HAS(x86->orig_ax)) {
         found->call = x86->orig_ax;
+        found->instruction = x86->ip;
         found->arguments[0] = x86->di;
         found->arguments[1] = x86->si;
         found->arguments[2] = x86->dx;
     } else if (HAS(arm->syscallno)) {
         found->call = arm->syscallno;
+        found->instruction = arm->pc;
         found->arguments[0] = arm->orig_x0;
         found->arguments[1] = arm->regs[1];
         found->arguments[2] = arm->regs[2];

@@ -259,9 +259,12 @@ impl Default for ThreadPolicy {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Thing {
-    /// The path of a file.
+    /// The path of a file; where the thread ran, of its program or library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// The function of the program in which the thread ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
     /// The device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
@@ -371,6 +374,9 @@ pub struct LossPlace {
     /// How often the memory limit was hit, by the kernel's count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hits: Option<u64>,
+    /// The function in which it ran for most of this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
     /// Path of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,

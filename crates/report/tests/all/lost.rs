@@ -143,6 +143,10 @@ fn each_loss_has_its_sentence() {
         of(LossKind::Reclaim, LossPlace { cgroup: Some("/small".into()), ..LossPlace::default() }),
         of(LossKind::FaultCopy, LossPlace { call: Some("clone".into()), ..LossPlace::default() }),
         of(LossKind::EventLoop, LossPlace { call: Some("clock_nanosleep".into()), ..LossPlace::default() }),
+        of(LossKind::Computes, LossPlace { function: Some("sum_rows".into()), ..LossPlace::default() }),
+        of(LossKind::Computes, LossPlace { function: Some("a\u{1b}[2Jname".repeat(20)), ..LossPlace::default() }),
+        of(LossKind::OwnWork, LossPlace { function: Some("mixer::mix".into()), ..LossPlace::default() }),
+        of(LossKind::Collector, LossPlace { function: Some("runtime.scanobject".into()), ..LossPlace::default() }),
     ];
     let simple = [
         LossKind::HogThread,
@@ -405,4 +409,30 @@ fn a_hostile_budget_commands_no_terminal_and_fits_it() {
     for form in [written(&Html, &run), written(&Markdown, &run)] {
         assert!(!form.contains("<script>[") && !form.contains("[2J<script>") && !form.contains('\u{1b}'));
     }
+}
+
+#[test]
+fn a_row_of_running_time_names_the_function_that_took_the_most() {
+    let in_function = |name: &str, ns| {
+        let (function, file) = (Some(name.to_owned()), Some("/usr/bin/mixer".to_owned()));
+        TimePart { thing: Thing { function, file, ..Thing::default() }, ..part(Spent::Running, ns, 0) }
+    };
+    let in_file = |ns| {
+        let thing = Thing { file: Some("/usr/lib/libz.so.1".to_owned()), ..Thing::default() };
+        TimePart { thing, ..part(Spent::Running, ns, 0) }
+    };
+    let rows = |parts: Vec<TimePart>| {
+        let text = screen(&program(parts, vec![loss(LossKind::Computes, 2900, 30)]));
+        text.lines().find(|line| line.contains("running")).unwrap().trim().to_owned()
+    };
+    let rest = || part(Spent::Running, 100, 30);
+    assert_snapshot!(
+        [
+            rows(vec![in_function("mix", 1500), in_function("main", 900), in_file(500), rest()]),
+            rows(vec![in_file(2900), rest()]),
+            rows(vec![part(Spent::Running, 2900, 30)]),
+            rows(vec![in_function("mix", 900), part(Spent::Running, 2100, 30)]),
+        ]
+        .join("\n")
+    );
 }

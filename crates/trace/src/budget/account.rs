@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use punctual_linux::syscall_name::name_of;
 use punctual_record::{Budget, BudgetSource, Spent, Thing, ThreadBudget, TimePart, Turns, WatchCost, Who};
 
+use super::code::Mappings;
 use super::groups::{FREEZER, Groups, cpu_group};
 use super::kernel::Programs;
 use super::kind::kind;
@@ -56,7 +57,7 @@ pub(super) struct Found<'a> {
 
 impl<'a> Found<'a> {
     /// Reads all maps.
-    pub(super) fn read(programs: &Programs, groups: &'a Groups, ended_ns: u64) -> Self {
+    pub(super) fn read(programs: &Programs, groups: &'a Groups, mappings: &Mappings, ended_ns: u64) -> Self {
         let word = |bytes: [u8; 4]| u32::from_ne_bytes(bytes);
         let named = |map: &str| -> BTreeMap<u32, Name> {
             let all = programs.all::<[u8; 4], [u8; raw::NAME]>(map);
@@ -86,18 +87,25 @@ impl<'a> Found<'a> {
             (inode, names::mounted(&raw::path(name), inode.1, &mounts))
         };
         let names_of = names::enclosing(&stacks.values().flatten().copied().collect());
+        let infos: BTreeMap<u32, Info> = infos.iter().map(|(id, info)| (word(*id), Info::read(info))).collect();
+        let counts: Vec<(Key, u64)> = {
+            let all = programs.all::<Bytes, [u8; 8]>("samples");
+            all.into_iter().map(|(key, count)| (Key::read(&key), u64::from_ne_bytes(count))).collect()
+        };
+        let address = |key: &Key| Some((infos.get(&key.id).filter(|info| !info.aside)?.name.pid, key.thing));
+        let code = mappings.functions(&counts.iter().filter_map(|(key, _)| address(key)).collect());
         let mut samples: BTreeMap<u32, BTreeMap<Place, u64>> = BTreeMap::new();
-        for (key, count) in programs.all::<Bytes, [u8; 8]>("samples") {
-            let key = Key::read(&key);
+        for (key, count) in counts {
             let functions = named_frames(&stacks, &names_of, key.stack);
-            let place = sampled::place(&key, key.call_name(), &functions);
-            *samples.entry(key.id).or_default().entry(place).or_default() += u64::from_ne_bytes(count);
+            let code = address(&key).and_then(|address| code.get(&address));
+            let place = sampled::place(&key, key.call_name(), code, &functions);
+            *samples.entry(key.id).or_default().entry(place).or_default() += count;
         }
         Self {
             sums: programs.sums(),
             samples,
             chains,
-            infos: infos.iter().map(|(id, info)| (word(*id), Info::read(info))).collect(),
+            infos,
             names: named("names"),
             interrupts: named("interrupts"),
             files: files.iter().map(file).collect(),

@@ -7,6 +7,7 @@ mod account;
 mod acks;
 mod calls;
 mod check;
+mod code;
 mod cpus;
 mod files;
 mod groups;
@@ -27,6 +28,7 @@ pub use self::files::Counted;
 
 use self::account::Found;
 use self::acks::Acks;
+use self::code::Mappings;
 use self::cpus::Cpus;
 use self::groups::Groups;
 use self::kernel::{Programs, Whom};
@@ -49,6 +51,7 @@ pub struct Ledger {
     groups: Groups,
     cpus: Cpus,
     acks: Acks,
+    mappings: Mappings,
     pids: Vec<u32>,
     /// Threads up to this one were asked for their process.
     met: u32,
@@ -91,8 +94,10 @@ impl Ledger {
         cpus.look(&pids);
         let mut acks = Acks::default();
         acks.look(&pids);
+        let mut mappings = Mappings::default();
+        mappings.look(&pids);
         let programs = Programs::attach(target, whom)?;
-        Ok(Self { programs, groups, cpus, acks, pids, met: 0, next: Instant::now() + BETWEEN })
+        Ok(Self { programs, groups, cpus, acks, mappings, pids, met: 0, next: Instant::now() + BETWEEN })
     }
 
     /// Looks at control groups, if it is time. Call it now and then: at most a few times a second.
@@ -104,6 +109,7 @@ impl Ledger {
             self.groups.look(self.pids.iter().copied());
             self.cpus.look(&self.pids);
             self.acks.look(&self.pids);
+            self.mappings.look(&self.pids);
         }
     }
 
@@ -150,7 +156,7 @@ impl Ledger {
         (0..LAST).for_each(|_| self.meet());
         let ended_ns = self.programs.end()?;
         self.groups.look(self.pids.iter().copied());
-        let found = Found::read(&self.programs, &self.groups, ended_ns);
+        let found = Found::read(&self.programs, &self.groups, &self.mappings, ended_ns);
         let mut budget = found.budget();
         budget.checks = check::checks(&found, &budget.quotas);
         (budget.memory, budget.pressure) = (self.groups.limits.memory_limits(), self.groups.pressures.all());

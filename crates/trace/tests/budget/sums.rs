@@ -2,12 +2,12 @@
 
 use std::process::Command;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use punctual_record::{Counter, Spent};
+use punctual_record::{Counter, Spent, TimePart};
 use punctual_trace::{Ledger, Target};
 
-use crate::{assert_whole, compute, ledger, ns, watched};
+use crate::{assert_whole, compute, ledger, ns, spent, watched};
 
 #[test]
 fn parts_are_the_wall_time_beside_forks_short_threads_and_migrations() {
@@ -162,4 +162,38 @@ fn a_timerfd_without_a_period_makes_no_turns() {
         return;
     };
     assert!(thread.turns.is_none(), "{:?}", thread.turns);
+}
+
+/// Has no end that a compiler could compute, and calls nothing.
+#[inline(never)]
+fn mixes(mut value: u64, times: u64) -> u64 {
+    let mut done = 0;
+    while done < times {
+        value ^= value << 13;
+        value ^= value >> 7;
+        value ^= value << 17;
+        done += 1;
+    }
+    value
+}
+
+#[test]
+fn time_on_a_cpu_is_that_of_functions() {
+    let Some((thread, _)) = watched("mixes", || {
+        let mut value = 88_172_645_463_325_252;
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_millis(600) {
+            value = std::hint::black_box(mixes(value, 100_000));
+        }
+    }) else {
+        return;
+    };
+    assert_whole(&thread);
+    let (running, own) = (ns(&thread, Spent::Running), std::env::current_exe().unwrap());
+    let is_it = |part: &&TimePart| {
+        let function = part.thing.function.as_deref();
+        function.is_some_and(|name| name.ends_with("::mixes")) && part.thing.file.as_deref() == own.to_str()
+    };
+    let in_it: u64 = spent(&thread, Spent::Running).into_iter().filter(is_it).map(|part| part.ns).sum();
+    assert!(in_it > running / 10 * 8 && in_it <= running, "{in_it} of {running}: {thread:?}");
 }

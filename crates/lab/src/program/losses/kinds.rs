@@ -106,6 +106,8 @@ pub(super) struct Facts<'a> {
     /// Most page faults are copies: a sample at the begin or the end of a fault does not say which it is.
     copies_most: bool,
     own_work: bool,
+    /// Go's collector takes more than its part, mostly in this function.
+    collects: Option<&'a str>,
     /// Where it waits for a signal, with time-outs between.
     rechecked: Vec<Rechecked<'a>>,
     /// How often it waited in the call of event loops, epoll_wait(2).
@@ -130,6 +132,7 @@ impl<'a> Facts<'a> {
             copies_most: copies && copied > spent(thread, |part| part.spent == Spent::FaultNew),
             rechecked: waits::rechecked(thread),
             own_work: own_work(thread),
+            collects: runtime::collects_itself(thread),
             acks_are_late: waits::are_acknowledged_late(budget),
             loops: polls.fold(0, |sum, part| sum.saturating_add(part.times)),
             interpreter: runtime::interpreter(thread, budget),
@@ -194,7 +197,14 @@ impl<'a> Facts<'a> {
             Spent::Running if self.takes == Some(LossKind::Allocator) && runs_in(part, &MAPS) => {
                 Sort::kept(LossKind::Allocator, nowhere())
             }
-            Spent::Running if self.own_work => Sort::kept(LossKind::OwnWork, nowhere()),
+            Spent::Running if self.collects.is_some() && runtime::is_of_collector(part) => {
+                let function = self.collects.map(str::to_owned);
+                Sort::kept(LossKind::Collector, LossPlace { function, ..LossPlace::default() })
+            }
+            Spent::Running if self.own_work => {
+                let function = runtime::mostly_in(self.thread);
+                Sort::kept(LossKind::OwnWork, LossPlace { function, ..LossPlace::default() })
+            }
             _ => waits::passed_on(part, self.thread, self.budget)
                 .or_else(|| waits::sort(part, self.thread, self.budget, self.meets(part)))?,
         })

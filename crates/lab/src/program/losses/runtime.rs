@@ -13,6 +13,26 @@ const OFTEN: u64 = 10;
 const FUTEX: &str = "futex";
 /// A thread of Go's runtime looks after the others, and sleeps by this call between. The sleeps of glibc are clock_nanosleep(2).
 const GO_SLEEPS: &str = "nanosleep";
+/// Functions of Go's collector, by how their names begin (runtime/mgc*.go, runtime/mheap.go).
+const GO_COLLECTOR: [&str; 13] = [
+    "runtime.gc",
+    "runtime.scan",
+    "runtime.grey",
+    "runtime.mark",
+    "runtime.tryDeferToSpanScan",
+    "runtime.extractHeapBits",
+    "runtime.spanSetScans",
+    "runtime.findObject",
+    "runtime.heapBits",
+    "runtime.(*gc",
+    "runtime.sweep",
+    "runtime.bgsweep",
+    "runtime.(*sweep",
+];
+/// Go's collector is made to take this part of a program's CPUs while it works (gcBackgroundUtilization, runtime/mgcpacer.go).
+const GO_COLLECTS: f64 = 0.25;
+/// Functions that run the code of scripts, by how their names begin: Python, Perl, Lua, PHP, Ruby.
+const INTERPRETERS: [&str; 6] = ["_PyEval_", "Perl_", "luaV_execute", "execute_ex", "vm_exec", "rb_vm_exec"];
 /// The process of HotSpot.
 pub(super) const JAVA: &str = "java";
 
@@ -29,6 +49,30 @@ const HOUSEKEEPERS: [&str; 10] = [
     "Notification Th",
     "Monitor Deflati",
 ];
+
+/// Whether it ran in Go's collector.
+pub(super) fn is_of_collector(part: &TimePart) -> bool {
+    let function = part.thing.function.as_deref();
+    part.spent == Spent::Running
+        && function.is_some_and(|name| GO_COLLECTOR.iter().any(|start| name.starts_with(start)))
+}
+
+/// The function in which Go's collector ran most, where it took more of this thread's CPU time than it is made to.
+pub(super) fn collects_itself(thread: &ThreadBudget) -> Option<&str> {
+    let ran = spent(thread, |part| part.spent == Spent::Running);
+    let most = thread.parts.iter().filter(|part| is_of_collector(part)).max_by_key(|part| part.ns)?;
+    let collected = spent(thread, is_of_collector);
+    (collected as f64 > GO_COLLECTS * ran as f64).then_some(most.thing.function.as_deref()?)
+}
+
+/// The function in which the thread ran for at least half of its time on a CPU; none where that runs what an interpreter reads.
+pub(super) fn mostly_in(thread: &ThreadBudget) -> Option<String> {
+    let running = |part: &&TimePart| part.spent == Spent::Running;
+    let all = thread.parts.iter().filter(running).fold(0u64, |sum, part| sum.saturating_add(part.ns));
+    let own = thread.parts.iter().filter(running).find(|part| part.thing.function.is_some() && part.ns > all / 2)?;
+    let function = own.thing.function.clone()?;
+    (!INTERPRETERS.iter().any(|start| function.starts_with(start))).then_some(function)
+}
 
 /// Whether this thread serves the others of its program.
 pub(super) fn keeps_house(thread: &ThreadBudget) -> bool {

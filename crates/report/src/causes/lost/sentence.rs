@@ -151,6 +151,8 @@ fn often(times: u64) -> String {
 fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
     let place = &loss.place;
     let [culprit, peer, call] = [&place.culprit, &place.peer, &place.call].map(|known| known.as_deref().map(name));
+    let mostly = place.function.as_deref().map(|function| format!(", most of it in {}", end_of(function, PATH)));
+    let mostly = mostly.unwrap_or_default();
     let file = place.file.as_deref().map(|path| end_of(path, PATH));
     let cgroup = place.cgroup.as_deref().map(|path| unbroken(&format!("cgroup {}", end_of(path, PATH))));
     let limited = [cgroup.clone(), place.limit.as_deref().map(|limit| unbroken(&name(limit)))];
@@ -294,7 +296,7 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         }
         LossKind::Supervisor => did("waited", " for a supervisor of its calls (seccomp)".to_owned(), by("answers")),
         LossKind::OwnWork => {
-            did("computed for", String::new(), Some("its turns take longer than their period".to_owned()))
+            did("computed for", String::new(), Some(format!("its turns take longer than their period{mostly}")))
         }
         LossKind::EventLoop => {
             let detail = call.map(|call| format!("a handler sleeps ({call})"));
@@ -304,9 +306,15 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
             let detail = "it takes memory from the kernel and gives it back";
             did("lost", " in page faults and unmaps".to_owned(), Some(detail.to_owned()))
         }
-        LossKind::Collector => did("waited", " for its garbage collector".to_owned(), None),
+        LossKind::Collector => match &place.function {
+            Some(function) => {
+                let most = format!("{} took the most", end_of(function, PATH));
+                did("ran for", " in its garbage collector".to_owned(), Some(most))
+            }
+            None => did("waited", " for its garbage collector".to_owned(), None),
+        },
         LossKind::InterpreterLock => did("waited", " for the interpreter's lock".to_owned(), by("had it")),
-        LossKind::Computes => did("computed for", String::new(), Some("its time is its own".to_owned())),
+        LossKind::Computes => did("computed for", String::new(), Some(format!("its time is its own{mostly}"))),
         LossKind::Input => {
             let ended = call.map(|call| format!("{call} timed out {}", often(loss.times)));
             did("waited for input for", String::new(), ended.or_else(|| meanwhile(&peer, loss, thread)))

@@ -32,8 +32,12 @@ impl Group<'_> {
     /// Who and what took the most of it, and how many others.
     fn what(&self) -> String {
         let mut all: Vec<(String, u64)> = Vec::new();
+        let mut nameless_ns = 0u64;
         for part in &self.parts {
-            let Some(what) = what(part) else { continue };
+            let Some(what) = what(part) else {
+                nameless_ns = nameless_ns.saturating_add(part.ns);
+                continue;
+            };
             match all.iter_mut().find(|(known, _)| *known == what) {
                 Some((_, ns)) => *ns = ns.saturating_add(part.ns),
                 None => all.push((what, part.ns)),
@@ -42,6 +46,8 @@ impl Group<'_> {
         all.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
         match all.as_slice() {
             [] => String::new(),
+            // Code that is made at run time has no name, and may be most of it.
+            [(_, ns), ..] if self.spent == Spent::Running && nameless_ns > *ns => String::new(),
             [(what, _)] => what.clone(),
             [(what, _), others @ ..] => format!("{what}; {} more", others.len()),
         }

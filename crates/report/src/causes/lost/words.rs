@@ -81,7 +81,7 @@ pub(super) fn what(part: &TimePart) -> Option<String> {
     /// Characters of a path in a cell.
     const CELL: usize = 24;
     let thing = &part.thing;
-    let place = thing.file.as_ref().or(thing.device.as_ref()).or(thing.cgroup.as_ref());
+    let place = thing.function.as_ref().or(thing.file.as_ref()).or(thing.device.as_ref()).or(thing.cgroup.as_ref());
     let meanwhile = part.who.as_ref().and_then(|who| did(who.meanwhile.as_ref()?.spent));
     let call = part.call.as_deref().filter(|_| !matches!(part.spent, Spent::Running | Spent::Ready));
     let who = part.who.as_ref().map(|who| name(&who.thread));
@@ -117,7 +117,8 @@ pub(super) const fn belongs(spent: Spent, kind: LossKind) -> bool {
         LossKind::Lock | LossKind::Chain => matches!(spent, Spent::Lock | Spent::FileLock | Spent::Condition),
         // A thread of its own may signal by an eventfd.
         LossKind::Condition => matches!(spent, Spent::Condition | Spent::Poll | Spent::OtherFile),
-        LossKind::Barrier | LossKind::Collector | LossKind::InterpreterLock => matches!(spent, Spent::Condition),
+        LossKind::Barrier | LossKind::InterpreterLock => matches!(spent, Spent::Condition),
+        LossKind::Collector => matches!(spent, Spent::Condition | Spent::Running),
         LossKind::Pipe => matches!(spent, Spent::Pipe),
         LossKind::MessageQueue => matches!(spent, Spent::MessageQueue),
         LossKind::CoarseTimeout | LossKind::Socket | LossKind::StarvedServer | LossKind::DelayedAck => {

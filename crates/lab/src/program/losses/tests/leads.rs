@@ -361,3 +361,38 @@ fn a_main_thread_that_waits_for_its_own_threads_is_not_late_by_a_little_time_in_
     let blocked = |ms| kind(vec![sleeps(), part(Spent::Disk, ms, 60)]);
     assert_eq!([blocked(60), blocked(120)], [LossKind::Condition, LossKind::Disk]);
 }
+
+#[test]
+fn a_program_that_computes_says_in_which_function() {
+    let running = |function: Option<&str>, ms| {
+        let thing = Thing { function: function.map(str::to_owned), ..Thing::default() };
+        TimePart { thing, ..part(Spent::Running, ms, 30) }
+    };
+    let said = |parts: Vec<TimePart>| {
+        let loss = first(parts);
+        assert_eq!((loss.kind, loss.ns), (LossKind::Computes, 2800 * MS));
+        loss.place.function
+    };
+    assert_eq!(said(vec![running(Some("sum_rows"), 1500), running(Some("main"), 1300)]).as_deref(), Some("sum_rows"));
+    assert_eq!(said(vec![running(Some("sum_rows"), 1300), running(Some("main"), 1200), running(None, 300)]), None);
+    assert_eq!(said(vec![running(None, 2800)]), None);
+    assert_eq!(said(vec![running(Some("_PyEval_EvalFrameDefault"), 2800)]), None, "it runs what it reads");
+}
+
+#[test]
+fn a_collector_of_go_that_takes_more_than_its_part_is_a_loss() {
+    let running = |function: &str, ms| {
+        let thing = Thing { function: Some(function.to_owned()), ..Thing::default() };
+        TimePart { thing, ..part(Spent::Running, ms, 30) }
+    };
+    let collects = |ms| {
+        let scans = running("runtime.scanObjectsSmall", ms);
+        first_in_go(vec![scans, running("runtime.(*sweepLocked).sweep", 100), running("main.work", 1200)])
+    };
+    let loss = collects(1300);
+    assert_eq!((loss.kind, loss.ns), (LossKind::Collector, 1400 * MS));
+    assert_eq!(loss.place.function.as_deref(), Some("runtime.scanObjectsSmall"));
+    assert_eq!(collects(250).kind, LossKind::Computes, "it is made to take a quarter");
+    let others = vec![running("runtime.schedule", 1300), running("main.work", 1200)];
+    assert_eq!(first_in_go(others).kind, LossKind::Computes, "the runtime does other things too");
+}
