@@ -50,6 +50,23 @@ fn the_report_goes_to_a_file_and_stderr_stays_the_programs() {
 }
 
 #[test]
+fn what_is_redacted_has_no_argument_and_no_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let [tables, json, data] = ["why.txt", "why.json", "payroll.db"].map(|name| folder.path().join(name));
+    let script = format!("for i in 1 2 3 4 5; do dd if=/dev/zero of={} count=9 conv=fsync; done", data.display());
+    let written = |redact: &[&str]| {
+        let files = ["-o", tables.to_str().unwrap(), "--json", json.to_str().unwrap()];
+        let left = output(&[&["why", "-q"], redact, &files, &["--", "sh", "-c", &script]].concat());
+        assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
+        [&tables, &json].map(|file| std::fs::read_to_string(file).unwrap()).concat()
+    };
+    assert!(written(&[]).contains("payroll"), "the command line");
+    let redacted = written(&["--redact"]);
+    assert!(!redacted.contains("payroll") && !redacted.contains("conv=fsync"), "{redacted}");
+    assert_eq!(causes(&json).program.unwrap().name, "sh");
+}
+
+#[test]
 fn sleeps_of_a_program_and_of_its_children_are_seen() {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("why.json");

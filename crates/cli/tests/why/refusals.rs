@@ -32,6 +32,7 @@ fn bad_input_says_what_would_be_accepted() {
             &["--path", "nanosleep", "--for", "1h"],
             "invalid --for '1h': a path takes dozens of waits; expected at most 1s",
         ),
+        (&["--redact"], "invalid --redact: it takes a program (example: punctual why --redact --pid 1234)"),
         (&["--path"], "invalid --path: a value is missing (example: --path sched_yield)"),
         (&["--no-such-option", never], "invalid --no-such-option: punctual why has no such option"),
         (&["--for", "0ns"], "invalid --for '0ns'"),

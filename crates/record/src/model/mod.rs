@@ -8,6 +8,7 @@ mod causes;
 mod hint;
 mod host;
 mod notice;
+mod redact;
 mod run;
 mod series;
 mod summary;

@@ -44,6 +44,11 @@ pub(crate) struct WhyArgs {
     /// The remedies are timer slack, time slice, SCHED_FIFO, one CPU and no idle states.
     #[arg(long, conflicts_with_all = of_own_waits())]
     pub(crate) advise: bool,
+    /// Hide command lines, and the paths of files and control groups, in all that is shown or written
+    ///
+    /// Names of threads, processes and functions stay.
+    #[arg(long, conflicts_with_all = of_own_waits())]
+    pub(crate) redact: bool,
     /// Durations of own waits
     #[arg(
         long = "for", value_name = "DUR", value_delimiter = ',', default_value = "100us,1ms",
@@ -122,12 +127,23 @@ pub(super) fn session(stop: Stop, observer: &mut dyn Observer) -> Session<'_> {
     Session::open(command_line(NAME), NAME, stop, observer)
 }
 
-/// Enters the causes, and delivers the run. Returns whether all outputs were written.
-pub(super) fn close(mut session: Session<'_>, causes: Causes, wanted: &OutputArgs, outputs: Outputs) -> bool {
-    session.set_causes(causes);
-    let mut run = session.close();
-    Flags::taken_by(NAME).name_in(&mut run);
-    deliver(&run, wanted, outputs)
+impl WhyArgs {
+    /// Enters the causes, and delivers the run. Returns whether all outputs were written.
+    pub(super) fn close(
+        &self,
+        mut session: Session<'_>,
+        causes: Causes,
+        wanted: &OutputArgs,
+        outputs: Outputs,
+    ) -> bool {
+        session.set_causes(causes);
+        let mut run = session.close();
+        if self.redact {
+            run.redact();
+        }
+        Flags::taken_by(NAME).name_in(&mut run);
+        deliver(&run, wanted, outputs)
+    }
 }
 
 /// Default duration: five remedies in a dozen pairs of blocks, so that some may be disturbed.

@@ -32,6 +32,10 @@ impl Perform for WhyArgs {
             let text = "invalid --advise: it takes a program (example: punctual why --advise --pid 1234)";
             return Err(BadUsage(text.into()).into());
         }
+        if self.redact && self.program.is_empty() && self.pid.is_none() {
+            let text = "invalid --redact: it takes a program (example: punctual why --redact --pid 1234)";
+            return Err(BadUsage(text.into()).into());
+        }
         match self.pid {
             Some(pid) => process::run(self, pid),
             None if !self.path.is_empty() => paths(self, &self.path),

@@ -71,7 +71,7 @@ pub(super) fn run(args: &WhyArgs, pid: i32) -> anyhow::Result<Exit> {
     }
     args::enter_trials(tried, cut.as_ref(), &mut causes, &mut session);
     let traced = trace.finish(&causes);
-    let all_written = args::close(session, causes, &wanted, outputs) && traced;
+    let all_written = args.close(session, causes, &wanted, outputs) && traced;
     Ok(Exit::of(&stop).unless_lost(all_written))
 }
 

@@ -63,7 +63,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
         let cpu_ns = Some(watched.cpu_ns.unwrap_or(0).max(used));
         causes.program = Some(Program { name, pid: pid.cast_unsigned(), status: code, cpu_ns, ..watched });
         args::enter_trials(tried, cut.as_ref(), &mut causes, &mut session);
-        args::close(session, causes, &wanted, outputs);
+        args.close(session, causes, &wanted, outputs);
     }
     Ok(exit)
 }
