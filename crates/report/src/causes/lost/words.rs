@@ -81,7 +81,12 @@ pub(super) fn what(part: &TimePart) -> Option<String> {
     /// Characters of a path in a cell.
     const CELL: usize = 24;
     let thing = &part.thing;
-    let place = thing.function.as_ref().or(thing.file.as_ref()).or(thing.device.as_ref()).or(thing.cgroup.as_ref());
+    let file = thing.file.as_deref().map(|path| match part.spent {
+        // A program or a library is known by its name.
+        Spent::Running => path.rsplit('/').next().unwrap_or(path),
+        _ => path,
+    });
+    let place = thing.function.as_deref().or(file).or(thing.device.as_deref()).or(thing.cgroup.as_deref());
     let meanwhile = part.who.as_ref().and_then(|who| did(who.meanwhile.as_ref()?.spent));
     let call = part.call.as_deref().filter(|_| !matches!(part.spent, Spent::Running | Spent::Ready));
     let who = part.who.as_ref().map(|who| name(&who.thread));
