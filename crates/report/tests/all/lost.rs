@@ -230,12 +230,15 @@ fn a_signal_of_another_process_is_not_said_to_be_of_a_thread() {
 #[test]
 fn what_a_wait_at_a_socket_or_for_input_was_for_is_said_where_it_is_known() {
     let of_call = |kind, call: &str| of(kind, LossPlace { call: Some(call.into()), ..LossPlace::default() });
+    let place = LossPlace { peer: Some("client".into()), ..LossPlace::default() };
+    let once = Loss { place, ..loss(LossKind::Input, 2000, 1) };
     assert_snapshot!(
         [
             of_call(LossKind::Socket, "sendto"),
             of_call(LossKind::Socket, "connect"),
             of_call(LossKind::Input, "epoll_wait"),
             of(LossKind::Input, LossPlace { peer: Some("client".into()), ..LossPlace::default() }),
+            said(once, vec![part(Spent::Unknown, 3000, 1)]),
         ]
         .join("\n")
     );

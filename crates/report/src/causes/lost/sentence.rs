@@ -391,11 +391,11 @@ fn holder(loss: &Loss, thread: Option<&ThreadBudget>) -> Option<String> {
 /// Whether the thread of this name, of which this one waits for a signal, is one of another process.
 fn is_of_another_process(culprit: &Option<String>, thread: Option<&ThreadBudget>) -> bool {
     let signals = thread.into_iter().flat_map(|thread| thread.parts.iter().map(move |part| (thread, part)));
-    let its = signals.filter(|(_, part)| part.spent == Spent::Condition).filter_map(|(thread, part)| {
+    let waits = signals.filter(|(_, part)| part.spent == Spent::Condition).filter_map(|(thread, part)| {
         let who = part.who.as_ref().filter(|who| culprit.as_ref() == Some(&name(&who.thread)))?;
         Some((part.ns, who.pid != thread.pid))
     });
-    its.max().is_some_and(|(_, other)| other)
+    waits.max().is_some_and(|(_, other)| other)
 }
 
 /// `feeder-31 slept meanwhile`.
@@ -405,6 +405,7 @@ fn meanwhile(who: &Option<String>, loss: &Loss, thread: Option<&ThreadBudget>) -
     let who = format!("{}{}", who.as_ref()?, number_of_namesake(loss, thread, kernel_name));
     Some(match longest(loss, thread, kernel_name) {
         Some(what) => format!("{who} {what} meanwhile"),
+        None if loss.times == 1 => format!("{who} ended the wait"),
         None => format!("{who} ended the waits"),
     })
 }
