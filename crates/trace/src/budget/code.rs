@@ -6,9 +6,10 @@ mod cpp;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, read_to_string};
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 
-use object::read::ReadCache;
+use object::read::{ReadCache, ReadRef};
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, ObjectSymbolTable as _, Symbol, SymbolKind};
 
 /// Samples are rounded down to this border.
@@ -18,6 +19,8 @@ const FIRST: u32 = 3;
 /// Processes whose mappings are kept.
 const PROCESSES: usize = 64;
 
+/// Bytes of a table of symbols: nearly three million of them.
+const LARGEST: u64 = 64 << 20;
 /// Letters of a name.
 const LONG: usize = 200;
 
@@ -108,6 +111,24 @@ impl Mapping {
     }
 }
 
+/// A file of which no piece is read that takes much memory: a program may say of its tables what it likes, and who watches is root.
+#[derive(Clone, Copy)]
+struct Bounded<'a>(&'a ReadCache<File>);
+
+impl<'a> ReadRef<'a> for Bounded<'a> {
+    fn len(self) -> Result<u64, ()> {
+        self.0.len()
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+        if size > LARGEST { Err(()) } else { self.0.read_bytes_at(offset, size) }
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
+        self.0.read_bytes_at_until(range, delimiter)
+    }
+}
+
 /// A file of a process. `None` where it is another one by now.
 fn open(path: &str, inode: u64, pid: u32) -> Option<File> {
     let is_it = |file: &File| file.metadata().is_ok_and(|metadata| metadata.ino() == inode);
@@ -118,7 +139,7 @@ fn open(path: &str, inode: u64, pid: u32) -> Option<File> {
 /// The functions at these places of a file, for people.
 fn functions(file: File, places: impl Iterator<Item = u64>) -> BTreeMap<u64, String> {
     let cache = ReadCache::new(file);
-    let Ok(object) = object::File::parse(&cache) else { return BTreeMap::new() };
+    let Ok(object) = object::File::parse(Bounded(&cache)) else { return BTreeMap::new() };
     let segments: Vec<_> = object.segments().map(|segment| (segment.file_range(), segment.address())).collect();
     let address_of = |place: u64| {
         let holds = |((offset, size), _): &&((u64, u64), u64)| (*offset..offset.saturating_add(*size)).contains(&place);
@@ -196,6 +217,15 @@ mod tests {
         assert_eq!(readable("runtime.gcDrain"), "runtime.gcDrain");
         assert_eq!(without_parameters("<alloc::vec::Vec<u8> as core::fmt::Write>::write_str"), "write_str");
         assert_eq!(without_parameters("<a as b>"), "<a as b>");
+    }
+
+    #[test]
+    fn a_table_that_would_take_all_memory_is_not_read() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 40).unwrap();
+        let cache = ReadCache::new(file);
+        assert!(Bounded(&cache).read_bytes_at(0, 1 << 39).is_err());
+        assert_eq!(Bounded(&cache).read_bytes_at(9, 2), Ok([0; 2].as_slice()));
     }
 
     #[inline(never)]

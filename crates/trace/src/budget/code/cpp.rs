@@ -128,6 +128,13 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn nothing_panics(name in "_Z(N|L|St)?([0-9A-Za-z_é]{0,30})", any in ".*") {
+            let _ = (path(&name), path(&format!("_ZN{any}")));
+        }
+    }
+
     /// A name of c++filt without parameters, template arguments and the type that is returned.
     fn plain(name: &str) -> String {
         let mut depth = 0_u32;
