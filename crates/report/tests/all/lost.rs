@@ -429,6 +429,13 @@ fn a_row_of_running_time_names_the_function_that_took_the_most() {
         text.lines().find(|line| line.contains("running")).unwrap().trim().to_owned()
     };
     let rest = || part(Spent::Running, 100, 30);
+    let of_all = program(
+        vec![in_function("mix", 1500), in_function("main", 900), in_file(500), rest(), part(Spent::FaultFile, 9, 9)],
+        vec![loss(LossKind::Computes, 2900, 30)],
+    );
+    let text = shown(&of_all, &Style { width: 100, ..Style::default() });
+    let functions = text.lines().skip_while(|line| !line.contains("Where the threads computed")).take(5);
+    assert_snapshot!("functions_in_full", functions.collect::<Vec<_>>().join("\n"));
     assert_snapshot!(
         [
             rows(vec![in_function("mix", 1500), in_function("main", 900), in_file(500), rest()]),

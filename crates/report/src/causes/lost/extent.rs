@@ -1,13 +1,16 @@
-//! How far to trust a budget: what watching cost, what the kernel could not keep, and the kernel's own counters beside the sums.
+//! The functions that computed, and the limits; and how far to trust a budget: what watching cost, what the kernel could not keep, and the
+//! kernel's own counters beside the sums.
 
 use punctual_record::{
-    Budget, BudgetCheck, BudgetSource, Counter, MemoryLimit, Pressure, Quota, Resource, Steal, WatchCost,
+    Budget, BudgetCheck, BudgetSource, Counter, MemoryLimit, Pressure, Quota, Resource, Spent, Steal, ThreadBudget,
+    TimePart, WatchCost,
 };
 
 use crate::document::{Block, Column, Columns, Section};
 use crate::format::{spoken, unbroken, units};
 
-use super::words::end_of;
+use super::super::phrase::name;
+use super::words::{end_of, file_name};
 
 /// A sum that differs from the kernel's counter by this share, and by so much, is said to.
 const DIFFERS: f64 = 0.05;
@@ -76,6 +79,27 @@ const fn counter(counter: Counter) -> &'static str {
         Counter::Ready => "Time ready",
         Counter::Throttled => "Throttled time",
     }
+}
+
+/// The functions in which the threads computed, by samples.
+pub(super) fn functions(budget: &Budget) -> Option<Section> {
+    let is_code = |part: &&TimePart| part.spent == Spent::Running && part.thing.file.is_some();
+    let threads = budget.threads.iter();
+    let mut all: Vec<(&ThreadBudget, &TimePart)> =
+        threads.flat_map(|thread| thread.parts.iter().filter(is_code).map(move |part| (thread, part))).collect();
+    all.sort_by_key(|(_, part)| std::cmp::Reverse(part.ns));
+    let nameless = || "(no name)".to_owned();
+    let share = |thread: &ThreadBudget, part: &TimePart| part.ns as f64 / thread.wall_ns.max(1) as f64;
+    let table = Columns::new()
+        .left("function", Column::ALWAYS, |(_, part): &(&ThreadBudget, &TimePart)| {
+            part.thing.function.as_deref().map_or_else(nameless, |function| end_of(function, MOST))
+        })
+        .left("program or library", Column::ALWAYS, |(_, part)| end_of(file_name(part).unwrap_or_default(), MOST))
+        .left("thread", Column::ALWAYS, |(thread, _)| format!("{} ({})", name(&thread.thread), thread.tid))
+        .ns("time", Column::ALWAYS, |(_, part)| Some(part.ns))
+        .share("share", Column::ALWAYS, |(thread, part)| Some(share(thread, part)))
+        .first(MOST, &all, "functions");
+    (!all.is_empty()).then(|| Section::new("Where the threads computed").with(Block::Table(table)))
 }
 
 /// The control groups that limit the CPU time.

@@ -54,6 +54,7 @@ pub(super) fn sections(budget: &Budget, losses: &[Loss], illustrated: bool) -> V
         where_it_went.blocks.push(Block::Table(table::table(thread, ROWS, None)));
     }
     sections.push(where_it_went);
+    sections.extend(extent::functions(budget));
     sections.extend(sentence::all(budget, losses));
     let mut items: Vec<Item> = losses.iter().filter_map(|loss| remedy(budget, loss)).collect();
     items.dedup();

@@ -76,17 +76,19 @@ pub(super) const fn did(spent: Spent) -> Option<&'static str> {
     })
 }
 
+/// The file of a part: its path, but of a program or a library that ran its name.
+pub(super) fn file_name(part: &TimePart) -> Option<&str> {
+    let path = part.thing.file.as_deref()?;
+    Some(if part.spent == Spent::Running { path.rsplit('/').next().unwrap_or(path) } else { path })
+}
+
 /// Who and what of a part: `thief-31`, `fdatasync, journal`, `holder-2, slept`.
 pub(super) fn what(part: &TimePart) -> Option<String> {
     /// Characters of a path in a cell.
     const CELL: usize = 24;
     let thing = &part.thing;
-    let file = thing.file.as_deref().map(|path| match part.spent {
-        // A program or a library is known by its name.
-        Spent::Running => path.rsplit('/').next().unwrap_or(path),
-        _ => path,
-    });
-    let place = thing.function.as_deref().or(file).or(thing.device.as_deref()).or(thing.cgroup.as_deref());
+    let place =
+        thing.function.as_deref().or_else(|| file_name(part)).or(thing.device.as_deref()).or(thing.cgroup.as_deref());
     let meanwhile = part.who.as_ref().and_then(|who| did(who.meanwhile.as_ref()?.spent));
     let call = part.call.as_deref().filter(|_| !matches!(part.spent, Spent::Running | Spent::Ready));
     let who = part.who.as_ref().map(|who| name(&who.thread));
