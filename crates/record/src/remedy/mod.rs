@@ -208,6 +208,8 @@ pub fn of_loss(loss: &Loss, threads: &LossThreads) -> Option<LossRemedy> {
         LossKind::Allocator => say("keep the memory (of malloc(3): M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of mallopt(3))"),
         LossKind::InterpreterLock => say("sys.setswitchinterval(1e-4), or processes instead of threads"),
         LossKind::EventLoop => say("a call that does not block, or a thread for what blocks"),
+        // Go's runs beside the program already.
+        LossKind::Collector if loss.place.function.is_some() => say("less garbage, or more memory for it (GOGC=400)"),
         LossKind::Collector => say("less garbage, or a collector that runs beside the program"),
         LossKind::OwnWork => say("less work in a turn, or more threads for it"),
         LossKind::Tracer => say("detach the tracer"),

@@ -171,6 +171,17 @@ fn no_remedy_is_named_for_what_is_well_or_wanted() {
 }
 
 #[test]
+fn a_collector_that_runs_beside_the_program_is_no_remedy_for_one_that_does() {
+    let said = |function: Option<&str>| {
+        let place = LossPlace { function: function.map(str::to_owned), ..LossPlace::default() };
+        let loss = Loss { kind: LossKind::Collector, ns: 1, times: 1, subject: "server".into(), tid: 7, place };
+        of_loss(&loss, &LossThreads::default()).unwrap().text
+    };
+    assert_eq!(said(Some("runtime.scanObjectsSmall")), "less garbage, or more memory for it (GOGC=400)");
+    assert_eq!(said(None), "less garbage, or a collector that runs beside the program");
+}
+
+#[test]
 fn only_calls_for_data_can_be_fewer() {
     for (call, said) in [
         (Some("io_uring_enter"), "more requests in flight, so that one wait is for many"),
