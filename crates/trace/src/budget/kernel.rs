@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
 
 use aya::maps::{Array, HashMap, Map, MapData, MapError};
 use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
@@ -51,6 +52,10 @@ const TIMERFD: &str = "timerfd_tmrproc";
 
 /// From one sample to the next: no multiple of the periods that programs have.
 const SAMPLE_NS: u64 = 1_009_000;
+
+/// Threads that load programs, and the stack of each.
+const LOADERS: usize = 8;
+const STACK: usize = 512 << 10;
 
 /// Whom to watch.
 #[derive(Debug, Clone, Copy, Default)]
@@ -242,29 +247,40 @@ fn tracepoints() -> impl Iterator<Item = (&'static str, &'static str)> {
     TRACEPOINTS.into_iter().chain(TICKS.into_iter().filter(|_| cfg!(target_arch = "x86_64")))
 }
 
-/// Loads the programs side by side: the kernel checks each for up to a fifth of a second.
+/// A program that is yet to be loaded.
+enum Load<'a> {
+    AtTracepoint(&'a mut BtfTracePoint, &'static str),
+    OverTasks(&'a mut Iter),
+}
+
+impl Load<'_> {
+    fn load(self, btf: &Btf) -> Result<()> {
+        match self {
+            Self::AtTracepoint(program, tracepoint) => {
+                program.load(tracepoint, btf).map_err(|error| program_refused(tracepoint, &error))
+            }
+            Self::OverTasks(program) => program.load("task", btf).map_err(|error| program_refused("iter/task", &error)),
+        }
+    }
+}
+
+/// Loads the programs side by side: the kernel checks each for up to a fifth of a second. Threads that cannot be had are done without.
 fn load(ebpf: &mut Ebpf, btf: &Btf) -> Result<()> {
     let tracepoints: BTreeMap<_, _> = tracepoints().collect();
+    let loads = ebpf.programs_mut().filter_map(|(name, program)| match program {
+        Program::BtfTracePoint(program) => Some(Load::AtTracepoint(program, tracepoints.get(name)?)),
+        Program::Iter(program) => Some(Load::OverTasks(program)),
+        _ => None,
+    });
+    let loads: Mutex<Vec<Load<'_>>> = Mutex::new(loads.collect());
+    let next = || loads.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let load_all = || std::iter::from_fn(next).try_for_each(|program| program.load(btf));
     std::thread::scope(|scope| {
-        let loads: Vec<_> = ebpf
-            .programs_mut()
-            .filter_map(|(name, program)| {
-                let tracepoint = tracepoints.get(name).copied();
-                match program {
-                    Program::BtfTracePoint(program) => {
-                        let tracepoint = tracepoint?;
-                        let load = move || program.load(tracepoint, btf).map_err(|e| program_refused(tracepoint, &e));
-                        Some(scope.spawn(load))
-                    }
-                    Program::Iter(program) => {
-                        let load = move || program.load("task", btf).map_err(|e| program_refused("iter/task", &e));
-                        Some(scope.spawn(load))
-                    }
-                    _ => None,
-                }
-            })
-            .collect();
-        loads.into_iter().try_for_each(|load| load.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        let loader = || std::thread::Builder::new().name("load".into()).stack_size(STACK);
+        let others: Vec<_> = (1..LOADERS).map_while(|_| loader().spawn_scoped(scope, load_all).ok()).collect();
+        let own = load_all();
+        let others = others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        others.fold(own, Result::and)
     })
 }
 
