@@ -349,8 +349,7 @@ int sampled(void *context)
     key.call = registers.call;
     key.stack = keep(stack, bpf_get_stack(context, stack, sizeof *stack, 0));
     key.how = (registers.call < 0 ? OUTSIDE_CALL : 0) | (key.stack ? IN_KERNEL : 0);
-    /* Functions begin at such borders. */
-    key.thing = key.stack ? 0 : registers.instruction & ~15ULL;
+    key.thing = key.stack ? 0 : registers.instruction;
     u64 one = 1, *known = bpf_map_lookup_elem(&samples, &key);
     if (!known && !bpf_map_update_elem(&samples, &key, &one, BPF_NOEXIST))
         return 0;

@@ -274,7 +274,7 @@ HASH_MAP(stacks, 16384, u32, struct stack);
 /* Made ahead: a new place of a sample takes no memory that a switch needs. */
 struct {
     UINT(type, BPF_MAP_TYPE_HASH);
-    UINT(max_entries, 32768);
+    UINT(max_entries, 65536);
     TYPE(key, struct key);
     TYPE(value, u64);
 } samples SEC(".maps");

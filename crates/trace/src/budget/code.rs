@@ -12,12 +12,10 @@ use std::os::unix::fs::MetadataExt as _;
 use object::read::{ReadCache, ReadRef};
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, ObjectSymbolTable as _, Symbol, SymbolKind};
 
-/// Samples are rounded down to this border.
-pub(super) const BORDER: u64 = 16;
 /// The mappings of a process are read at its first looks, then ever more rarely.
 const FIRST: u32 = 3;
 /// Processes whose mappings are kept.
-const PROCESSES: usize = 64;
+const PROCESSES: usize = 512;
 
 /// Bytes of a table of symbols: nearly three million of them.
 const LARGEST: u64 = 64 << 20;
@@ -48,6 +46,14 @@ struct Mapping {
     from: u64,
     to: u64,
     offset: u64,
+    file: MappedFile,
+}
+
+/// A file of which code is mapped.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct MappedFile {
+    /// As the kernel writes it: it tells files apart, but stat(2) may name another one.
+    device: String,
     inode: u64,
     path: String,
 }
@@ -57,7 +63,7 @@ impl Mappings {
     pub(super) fn look(&mut self, pids: &[u32]) {
         for pid in pids {
             if self.of.len() >= PROCESSES && !self.of.contains_key(pid) {
-                break;
+                continue;
             }
             let (looks, known) = self.of.entry(*pid).or_default();
             *looks = looks.saturating_add(1);
@@ -75,21 +81,21 @@ impl Mappings {
 
     /// The functions at these addresses of processes.
     pub(super) fn functions(&self, at: &BTreeSet<At>) -> BTreeMap<At, Code> {
-        let mut by_file: BTreeMap<(&str, u64), Vec<(At, u64)>> = BTreeMap::new();
+        let mut by_file: BTreeMap<&MappedFile, Vec<(At, u64)>> = BTreeMap::new();
         for &(pid, address) in at {
             let mappings = self.of.get(&pid).map(|(_, mappings)| mappings.as_slice()).unwrap_or_default();
             let holds = |mapping: &&Mapping| (mapping.from..mapping.to).contains(&address);
             let Some(mapping) = mappings.iter().find(holds) else { continue };
             let place = address - mapping.from + mapping.offset;
-            by_file.entry((&mapping.path, mapping.inode)).or_default().push(((pid, address), place));
+            by_file.entry(&mapping.file).or_default().push(((pid, address), place));
         }
         let mut found = BTreeMap::new();
-        for ((path, inode), places) in by_file {
+        for (mapped, places) in by_file {
             let own = places.first().map_or(0, |((pid, _), _)| *pid);
-            let functions = open(path, inode, own).map(|file| functions(file, places.iter().map(|(_, place)| *place)));
+            let functions = mapped.open(own).map(|file| functions(file, places.iter().map(|(_, place)| *place)));
             for (at, place) in places {
                 let function = functions.as_ref().and_then(|functions| functions.get(&place).cloned());
-                found.insert(at, Code { function, file: path.to_owned() });
+                found.insert(at, Code { function, file: mapped.path.clone() });
             }
         }
         found
@@ -103,11 +109,13 @@ impl Mapping {
         let (from, to) = fields.next()?.split_once('-')?;
         let rights = fields.next()?;
         let offset = u64::from_str_radix(fields.next()?, 16).ok()?;
-        let inode = fields.nth(1)?.parse().ok()?;
+        let device = fields.next()?.to_owned();
+        let inode = fields.next()?.parse().ok()?;
         let path = fields.next()?.trim_start();
         let hex = |text| u64::from_str_radix(text, 16).ok();
         let is_code = rights.contains('x') && path.starts_with('/');
-        is_code.then_some(Self { from: hex(from)?, to: hex(to)?, offset, inode, path: path.to_owned() })
+        let file = MappedFile { device, inode, path: path.to_owned() };
+        is_code.then_some(Self { from: hex(from)?, to: hex(to)?, offset, file })
     }
 }
 
@@ -129,11 +137,13 @@ impl<'a> ReadRef<'a> for Bounded<'a> {
     }
 }
 
-/// A file of a process. `None` where it is another one by now.
-fn open(path: &str, inode: u64, pid: u32) -> Option<File> {
-    let is_it = |file: &File| file.metadata().is_ok_and(|metadata| metadata.ino() == inode);
-    let open = |path: String| File::open(path).ok().filter(is_it);
-    open(format!("/proc/{pid}/root{path}")).or_else(|| open(path.to_owned()))
+impl MappedFile {
+    /// Opens it as this process sees it, or as this one does. `None` where it is another file by now.
+    fn open(&self, pid: u32) -> Option<File> {
+        let is_it = |file: &File| file.metadata().is_ok_and(|metadata| metadata.ino() == self.inode);
+        let open = |path: String| File::open(path).ok().filter(is_it);
+        open(format!("/proc/{pid}/root{}", self.path)).or_else(|| open(self.path.clone()))
+    }
 }
 
 /// The functions at these places of a file, for people.
@@ -147,23 +157,19 @@ fn functions(file: File, places: impl Iterator<Item = u64>) -> BTreeMap<u64, Str
         address.checked_add(place - offset)
     };
     let Some(table) = object.symbol_table().or_else(|| object.dynamic_symbol_table()) else { return BTreeMap::new() };
-    let is_function = |symbol: &Symbol<'_, '_, _>| symbol.kind() == SymbolKind::Text && symbol.is_definition();
+    // A label without a size would take all code after it that has no name.
+    let is_function =
+        |symbol: &Symbol<'_, '_, _>| symbol.kind() == SymbolKind::Text && symbol.is_definition() && symbol.size() > 0;
     let symbols = table.symbols().filter(is_function);
     let mut symbols: Vec<_> = symbols.map(|symbol| (symbol.address(), symbol.size(), symbol.index())).collect();
     symbols.sort_unstable_by_key(|(address, _, index)| (*address, index.0));
     let name_at = |address: u64| {
         let after = symbols.partition_point(|(begin, _, _)| *begin <= address);
         let (begin, size, index) = symbols.get(after.checked_sub(1)?)?;
-        // Assembler code may have no size.
-        let holds = *size == 0 || address - begin < *size;
+        let holds = address - begin < *size;
         table.symbol_by_index(*index).ok().filter(|_| holds)?.name().ok().map(readable)
     };
-    let function = |place: u64| {
-        let address = address_of(place)?;
-        // A function may begin between two borders.
-        Some((place, name_at(address).or_else(|| name_at(address.checked_add(BORDER - 1)?))?))
-    };
-    places.filter_map(function).collect()
+    places.filter_map(|place| Some((place, name_at(address_of(place)?)?))).collect()
 }
 
 /// A name as it is in the source, without the numbers and the parameters that compilers add.
@@ -199,8 +205,8 @@ mod tests {
     fn a_line_of_maps_is_read() {
         let line = "55d0-55f0 r-xp 00002000 fd:01 4711                       /usr/lib/a library.so";
         let read = Mapping::read(line).unwrap();
-        let mapping =
-            Mapping { from: 0x55d0, to: 0x55f0, offset: 0x2000, inode: 4711, path: "/usr/lib/a library.so".into() };
+        let file = MappedFile { device: "fd:01".into(), inode: 4711, path: "/usr/lib/a library.so".into() };
+        let mapping = Mapping { from: 0x55d0, to: 0x55f0, offset: 0x2000, file };
         assert_eq!(read, mapping);
         for other in
             ["55d0-55f0 rw-p 0 fd:01 4711 /usr/lib/a.so", "1-2 r-xp 0 00:00 0 [vdso]", "1-2 r-xp 0 00:00 0", "", "x"]
@@ -240,11 +246,12 @@ mod tests {
         mappings.look(&[own]);
         let at = known_function as fn() -> u64 as usize as u64;
         assert_eq!(known_function(), 7);
-        // Rounded down to the border, as samples are; data are no code.
-        let (rounded, data) = (at & !(BORDER - 1), std::ptr::from_ref(&own) as u64);
-        let found = mappings.functions(&BTreeSet::from([(own, rounded), (own, data), (own + 1, rounded)]));
-        let code = &found[&(own, rounded)];
-        assert_eq!(found.len(), 1, "{found:?}");
+        // The byte before its first belongs to another function, or to none; data are no code.
+        let data = std::ptr::from_ref(&own) as u64;
+        let found = mappings.functions(&BTreeSet::from([(own, at), (own, at - 1), (own, data), (own + 1, at)]));
+        let (code, before) = (&found[&(own, at)], &found[&(own, at - 1)]);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert_ne!(before.function, code.function);
         assert!(code.function.as_ref().unwrap().ends_with("::known_function"), "{code:?}");
         assert_eq!(code.file, std::env::current_exe().unwrap().to_str().unwrap());
     }

@@ -65,7 +65,7 @@ pub(super) fn collects_itself(thread: &ThreadBudget) -> Option<&str> {
     (collected as f64 > GO_COLLECTS * ran as f64).then_some(most.thing.function.as_deref()?)
 }
 
-/// The function in which the thread ran for at least half of its time on a CPU; none where that runs what an interpreter reads.
+/// The function in which the thread ran for more than half of its time on a CPU; none where that runs what an interpreter reads.
 pub(super) fn mostly_in(thread: &ThreadBudget) -> Option<String> {
     let running = |part: &&TimePart| part.spent == Spent::Running;
     let all = thread.parts.iter().filter(running).fold(0u64, |sum, part| sum.saturating_add(part.ns));
