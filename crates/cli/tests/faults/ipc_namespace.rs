@@ -3,39 +3,45 @@
 
 use std::process::Command;
 
-/// Set in the process that is there.
+/// Set in the process that tries the faults.
 const INSIDE: &str = "PUNCTUAL_FAULTS_INSIDE";
+/// Its value where that process has the namespaces.
+const OWN_OBJECTS: &str = "own objects";
 
 const SCRIPT: &str = "mount --make-rprivate / && mount -t tmpfs none /dev/shm && exec \"$@\"";
 const STARTER: [&str; 4] = ["--ipc", "--mount", "sh", "-c"];
 
-/// Whether IPC objects that appear are those of the commands under test.
+/// Whether this process is the one that tries the faults.
 pub(crate) fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
-/// Runs the test `name` again in namespaces of its own, and is true there; also where none can be had.
-///
-/// # Panics
-/// When the test fails there.
-pub(crate) fn as_in_ipc_namespace(name: &str) -> bool {
-    let inside = |program: &str| {
+/// Whether IPC objects that appear are those of the commands under test.
+pub(crate) fn has_own_objects() -> bool {
+    std::env::var_os(INSIDE).is_some_and(|value| value == OWN_OBJECTS)
+}
+
+/// Runs the test `name` again in namespaces of its own, for the faults with `only` in their names; also where no namespaces can be had.
+pub(crate) fn run_inside(name: &str, only: &str) -> Result<(), String> {
+    let with_namespaces = |program: &str| {
         let mut command = Command::new("unshare");
-        command.args(STARTER).args([SCRIPT, "sh", program]).env(INSIDE, "1");
+        command.args(STARTER).args([SCRIPT, "sh", program]).env(INSIDE, OWN_OBJECTS);
         command
     };
-    if is_inside() {
-        return true;
-    }
-    if !inside("true").output().is_ok_and(|output| output.status.success()) {
+    let program = std::env::current_exe().unwrap().display().to_string();
+    let mut command = if with_namespaces("true").output().is_ok_and(|output| output.status.success()) {
+        with_namespaces(&program)
+    } else {
         punctual_testing::skip(
             "IPC objects that are left: without an IPC namespace, they cannot be told from those of others",
         );
-        return true;
+        let mut command = Command::new(program);
+        command.env(INSIDE, "with others");
+        command
+    };
+    if !only.is_empty() {
+        command.env("PUNCTUAL_FAULTS_ONLY", only);
     }
-    let program = std::env::current_exe().unwrap();
-    let arguments = [name, "--exact", "--include-ignored", "--nocapture"];
-    let status = inside(&program.display().to_string()).args(arguments).status().unwrap();
-    assert!(status.success(), "what failed is above");
-    false
+    let status = command.args([name, "--exact", "--include-ignored", "--nocapture"]).status().unwrap();
+    if status.success() { Ok(()) } else { Err(format!("{only}: {status}; what failed is above")) }
 }

@@ -207,11 +207,11 @@ fn what_is_left_is_seen() {
 /// What could be left outside of the folder.
 fn elsewhere() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for folder in ["/dev/shm", "/dev/mqueue"].iter().filter(|_| ipc_namespace::is_inside()) {
+    for folder in ["/dev/shm", "/dev/mqueue"].iter().filter(|_| ipc_namespace::has_own_objects()) {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         names.extend(entries.map(|entry| format!("{folder}/{}", entry.file_name().display())));
     }
-    for table in ["msg", "sem", "shm"].iter().filter(|_| ipc_namespace::is_inside()) {
+    for table in ["msg", "sem", "shm"].iter().filter(|_| ipc_namespace::has_own_objects()) {
         let text = std::fs::read_to_string(format!("/proc/sysvipc/{table}")).unwrap_or_default();
         let ids = text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1));
         names.extend(ids.map(|id| format!("System V {table} {id}")));

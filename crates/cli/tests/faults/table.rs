@@ -1,11 +1,12 @@
 //! The table: each fault tried on each command, and what came of it.
 
+use std::sync::Mutex;
 use std::time::Instant;
 
 use punctual_testing::Lack;
 
 use crate::commands::{CPUFREQ, SUBJECTS, Subject};
-use crate::{machine_changes, output_failures, resource_limits, signals};
+use crate::{ipc_namespace, machine_changes, output_failures, resource_limits, signals};
 
 /// How much is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,16 +53,50 @@ pub(crate) struct Fault {
     pub(crate) attempt: fn(&Subject, Depth) -> Tried,
 }
 
+/// Faults that need not be alone: they stay within their commands' own folders, locks and namespaces.
+fn side_by_side() -> Vec<Fault> {
+    [signals::FAULTS, resource_limits::FAULTS, output_failures::FAULTS].concat()
+}
+
+/// Has processes of their own try the faults of the whole table, a few at a time: commands under a fault mostly wait. A changed governor
+/// is seen by all of them, so where there is one to change, one fault is tried after the other.
+pub(crate) fn look_side_by_side(test: &str) {
+    let only = std::env::var("PUNCTUAL_FAULTS_ONLY").unwrap_or_default();
+    let at_a_time = if std::path::Path::new(CPUFREQ).exists() { 1 } else { AT_A_TIME };
+    let failed = Mutex::new(Vec::new());
+    say(&line("", |name| name));
+    for (faults, at_a_time) in [(side_by_side(), at_a_time), (machine_changes::FAULTS.to_vec(), 1)] {
+        let left = Mutex::new(faults.iter().filter(|fault| fault.name.contains(&only)));
+        let next = || left.lock().unwrap().next();
+        let try_the_rest = || {
+            while let Some(fault) = next() {
+                let tried = ipc_namespace::run_inside(test, fault.name);
+                failed.lock().unwrap().extend(tried.err());
+            }
+        };
+        std::thread::scope(|scope| (0..at_a_time).for_each(|_| drop(scope.spawn(try_the_rest))));
+    }
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
 /// Attempts before what takes too long is a failure.
 const ATTEMPTS: u32 = 8;
+/// Faults of the whole table that are tried at the same time.
+const AT_A_TIME: usize = 3;
 
-/// Tries all that belongs to the depth, prints the table, and fails where something did not hold.
+/// Tries all that belongs to the depth, prints the lines of the table, and fails where something did not hold.
 pub(crate) fn look(depth: Depth) {
     punctual_linux::signal::heed_what_ends_a_program().unwrap();
-    let _alone = punctual_testing::alone_on_this_machine();
-    let faults = [signals::FAULTS, resource_limits::FAULTS, output_failures::FAULTS, machine_changes::FAULTS].concat();
+    if depth == Depth::Quick {
+        say(&line("", |name| name));
+    }
+    if SUBJECTS.iter().any(|subject| !subject.is_possible()) {
+        punctual_testing::lacks(Lack::File(CPUFREQ));
+    }
+    let faults = [side_by_side().as_slice(), machine_changes::FAULTS].concat();
     let [only, of] = ["PUNCTUAL_FAULTS_ONLY", "PUNCTUAL_FAULTS_OF"].map(|name| std::env::var(name).unwrap_or_default());
-    let (mut rows, mut skipped, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut skipped, mut failed) = (Vec::new(), Vec::new());
     for fault in faults.iter().filter(|fault| fault.name.contains(&only)) {
         let begin = Instant::now();
         let mut row = Vec::new();
@@ -90,11 +125,10 @@ pub(crate) fn look(depth: Depth) {
             row.push((subject.name, cell));
         }
         if !row.is_empty() {
-            say(&format!("{}: {:.1} s", fault.name, begin.elapsed().as_secs_f64()));
-            rows.push((fault.name, row));
+            let cell = |name: &str| row.iter().find(|(subject, _)| *subject == name).map_or("", |(_, cell)| cell);
+            say(&format!("{} {:6.1} s", line(fault.name, cell), begin.elapsed().as_secs_f64()));
         }
     }
-    print(&rows);
     assert!(failed.is_empty(), "{} did not hold:\n{}", failed.len(), failed.join("\n"));
     skipped.iter().for_each(|line: &String| punctual_testing::skip(line));
 }
@@ -115,19 +149,8 @@ fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-fn print(rows: &[(&str, Vec<(&str, &str)>)]) {
-    if SUBJECTS.iter().any(|subject| !subject.is_possible()) {
-        punctual_testing::lacks(Lack::File(CPUFREQ));
-    }
-    let names: Vec<&str> = SUBJECTS.iter().map(|subject| subject.name).collect();
-    let first = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let line = |name: &str, cells: &[&str]| {
-        let cells: Vec<String> = cells.iter().map(|cell| format!("{cell:>9}")).collect();
-        say(&format!("{name:first$}{}", cells.concat()));
-    };
-    line("", &names);
-    for (fault, row) in rows {
-        let cell = |name: &&str| row.iter().find(|(subject, _)| subject == name).map_or("", |(_, cell)| cell);
-        line(fault, &names.iter().map(cell).collect::<Vec<_>>());
-    }
+/// A line of the table, with a cell for each command.
+fn line<'a>(first: &'a str, cell: impl Fn(&'static str) -> &'a str) -> String {
+    let cells: Vec<String> = SUBJECTS.iter().map(|subject| format!("{:>9}", cell(subject.name))).collect();
+    format!("{first:24}{}", cells.concat())
 }
