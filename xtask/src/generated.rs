@@ -1,10 +1,13 @@
 //! Generated files in the repository, written or compared: the JSON Schema of the record (`cargo xtask schema`), and the object of the
 //! programs in the kernel (`cargo xtask bpf`), so that nobody needs clang to build.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, ensure};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::tools;
 
@@ -30,7 +33,7 @@ const ALLOWED: [&str; 3] = ["-Wno-unused-function", "-Wno-unused-parameter", "-W
 /// Writes the object, or checks that the one in the repository is made of the source. Without the compiler, the check says so and passes.
 pub(crate) fn bpf(check: bool) -> anyhow::Result<()> {
     let source = tools::root().join(SOURCE);
-    let object = source.with_extension("o");
+    let object = source.with_extension("o.gz");
     if check && Command::new(CLANG).arg("--version").output().is_err() {
         eprintln!("skipped: {} is not compared: {CLANG} is not installed", object.display());
         return Ok(());
@@ -38,7 +41,9 @@ pub(crate) fn bpf(check: bool) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let made = folder.path().join("budget.bpf.o");
     compile(&source, &made)?;
-    write_or_compare(&object, &std::fs::read(&made)?, check, "bpf")
+    let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+    packed.write_all(&std::fs::read(&made)?)?;
+    write_or_compare(&object, &packed.finish()?, check, "bpf")
 }
 
 fn compile(source: &Path, object: &Path) -> anyhow::Result<()> {

@@ -100,6 +100,8 @@ int waking(u64 *context)
             }
         }
     }
+    if (now - since > LONG_NS)
+        keep_caller(thread, since, now - since);
     end_blocked(thread, now);
     set_policy(thread, task);
     thread->state = READY;
@@ -171,6 +173,7 @@ INLINE void leave(struct thread *thread, struct task_struct *task, struct cpu *c
     }
     if (!preempted && state) {
         describe(task, thread, state);
+        read_caller(thread, now);
         thread->state = BLOCKED;
         return;
     }

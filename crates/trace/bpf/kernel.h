@@ -201,7 +201,7 @@ struct irqaction {
 };
 
 struct pt_regs___x86 {
-    unsigned long di, si, dx, r10, orig_ax, ip;
+    unsigned long bp, di, si, dx, r10, orig_ax, ip, sp;
 };
 
 struct user_pt_regs___arm64 {
@@ -210,6 +210,7 @@ struct user_pt_regs___arm64 {
 
 struct pt_regs___arm64 {
     u64 regs[31];
+    u64 sp;
     u64 orig_x0;
     s32 syscallno;
     u64 pc;

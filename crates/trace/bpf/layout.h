@@ -35,6 +35,9 @@ enum how { UNINTERRUPTIBLE = 1, IO_WAIT = 2, OUTSIDE_CALL = 4, OWNED = 8, IN_KER
 #define DETAILED 65536
 #define LONG_NS 100000
 #define BRIEF_NS 3000
+#define STACK_WORDS 112
+/* From one reading of a caller to the next, unless the last long wait came too soon. */
+#define CALLER_NS 1000000
 /* The softirqs of an interrupt begin sooner than that after its handler. */
 #define AFTER_NS 2000
 /* Deadlines are rounded, those of floating-point numbers by more than a nanosecond. */
@@ -91,6 +94,19 @@ struct rough {
     struct sum of[16];
 };
 
+/* From where a wait was called, for user space to unwind: registers, and the top of the stack. */
+struct caller {
+    u64 ns; /* how long the wait was */
+    u64 instruction, stack, frame, link;
+    u64 words[STACK_WORDS];
+};
+
+struct caller_key {
+    u32 id;
+    s32 call; /* -1: between calls */
+    u64 thing; /* as in the key of the wait */
+};
+
 /* A watched thread. */
 struct thread {
     u64 since; /* the current stretch began */
@@ -119,6 +135,9 @@ struct thread {
     struct slot slots[SLOTS];
     struct rough rough;
     struct past past[HISTORY];
+    u64 called_at; /* the wait of `caller` began */
+    s64 wanted;    /* a call that was long, and came too soon for `caller`, and 2; 0: none */
+    struct caller caller;
 };
 
 /* What a thread is called, and how it is scheduled. Those that agree in it are one in the sums: a thousand workers that keep a thousand
@@ -265,6 +284,9 @@ HASH_MAP(files, 4096, struct inode_key, struct inode_name);
 HASH_MAP(stoppers, 256, u32, struct stopper);
 HASH_MAP(deadlines, 16384, struct turns_key, struct deadlines);
 HASH_MAP(targets, 65536, u32, u32);
+
+/* The longest wait of a thread in a call for a thing. */
+HASH_MAP(callers, 2048, struct caller_key, struct caller);
 
 struct stack {
     u64 frames[FRAMES];

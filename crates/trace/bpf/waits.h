@@ -248,6 +248,56 @@ APART int describe(struct task_struct *task, struct thread *thread, u32 state)
     return 0;
 }
 
+/* Reads from where the running thread begins to wait. Another thread's memory cannot be read, so this comes before it is known how long the
+ * wait is. */
+INLINE void read_caller(struct thread *thread, u64 now)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    if (thread->aside || task->flags & PF_KTHREAD)
+        return;
+    if (now - thread->called_at < CALLER_NS && thread->wanted != (s64)thread->wait.call + 2)
+        return;
+    void *at = bpf_task_pt_regs(task);
+    if (!at)
+        return;
+    struct pt_regs___x86 *x86 = at;
+    struct pt_regs___arm64 *arm = at;
+    struct caller *caller = &thread->caller;
+    if (HAS(x86->orig_ax)) {
+        caller->instruction = x86->ip;
+        caller->stack = x86->sp;
+        caller->frame = x86->bp;
+    } else if (HAS(arm->syscallno)) {
+        caller->instruction = arm->pc;
+        caller->stack = arm->sp;
+        caller->frame = arm->regs[29];
+        caller->link = arm->regs[30];
+    } else {
+        return;
+    }
+    thread->wanted = 0;
+    if (!bpf_probe_read_user(caller->words, sizeof caller->words, (const void *)caller->stack))
+        thread->called_at = now;
+}
+
+/* Keeps from where a wait was called that was the thread's longest in this call for this thing. */
+APART int keep_caller(struct thread *thread, u64 since, u64 ns)
+{
+    if (!thread || thread->aside)
+        return 0;
+    if (thread->called_at != since) {
+        thread->wanted = (s64)thread->wait.call + 2;
+        return 0;
+    }
+    struct caller_key key = {.id = thread->id, .call = thread->wait.call, .thing = thread->wait.thing};
+    struct caller *known = bpf_map_lookup_elem(&callers, &key);
+    if (known && known->ns >= ns)
+        return 0;
+    thread->caller.ns = ns;
+    bpf_map_update_elem(&callers, &key, &thread->caller, 0);
+    return 0;
+}
+
 /* Keeps a kernel stack of this size, and returns its name. */
 INLINE u32 keep(struct stack *stack, long size)
 {

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::caller::{Caller, SourceLine};
 use super::summary::is_zero;
 use crate::experiment::words;
 
@@ -112,6 +113,9 @@ pub struct TimePart {
     /// What the thread waited for, or was limited by.
     #[serde(default, skip_serializing_if = "Thing::is_empty")]
     pub thing: Thing,
+    /// Where in the program one of the longest of these waits began: one of 100 µs or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<Box<Caller>>,
 }
 
 impl TimePart {
@@ -265,6 +269,9 @@ pub struct Thing {
     /// The function of the program in which the thread ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
+    /// The line of the function that took the most, of those in its own source file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<SourceLine>,
     /// The device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
@@ -377,6 +384,9 @@ pub struct LossPlace {
     /// The function in which it ran for most of this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
+    /// The line of it that took the most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<SourceLine>,
     /// Path of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,

@@ -4,6 +4,7 @@
 //! zero. A fact that the machine does not report is absent, never "fine".
 
 mod budget;
+mod caller;
 mod causes;
 mod hint;
 mod host;
@@ -17,6 +18,7 @@ pub use budget::{
     Budget, BudgetCheck, BudgetSource, Counter, Loss, LossKind, LossPlace, MemoryLimit, Pressure, Quota, Resource,
     Spent, Steal, Stop, StopSignal, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
 };
+pub use caller::{Caller, Frame, SourceLine, interprets};
 pub use causes::{
     Activity, CallCauses, Cause, CauseSource, CauseTime, Causes, ChainLink, CulpritPolicy, LatePart, LateWake, Program,
     Stretch, Trial, TrialBlock, TrialPair, TrialRefused, Unseen, Unsplit, WakePart, Waker, WatchEffect,

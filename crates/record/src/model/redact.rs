@@ -6,7 +6,7 @@ use super::{Causes, Run, ThreadBudget, TimePart};
 
 impl Run {
     /// Replaces the words of command lines, and the paths of files and control groups: `/file-1`, `/cgroup-2`. What was one path is one still.
-    /// Names of threads, processes and functions stay.
+    /// Names of threads, processes, functions and source files stay.
     pub fn redact(&mut self) {
         let mut paths = Paths::default();
         for command in std::iter::once(&mut self.command).chain(self.merged_from.iter_mut().map(|run| &mut run.command))
@@ -43,6 +43,8 @@ impl Paths {
     fn hide_in_part(&mut self, part: &mut TimePart) {
         self.file(&mut part.thing.file);
         self.cgroup(&mut part.thing.cgroup);
+        let frames = part.caller.iter_mut().flat_map(|caller| &mut caller.frames);
+        frames.for_each(|frame| hide(&mut frame.file, &mut self.files, "file"));
         if let Some(who) = &mut part.who {
             self.cgroup(&mut who.cgroup);
             who.meanwhile.iter_mut().for_each(|did| self.hide_in_part(did));
@@ -67,11 +69,13 @@ fn hide(path: &mut String, known: &mut BTreeMap<String, usize>, kind: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Budget, Loss, LossKind, LossPlace, MemoryLimit, Pressure, Quota, Thing, Who};
+    use crate::model::{Budget, Caller, Frame, Loss, LossKind, LossPlace, MemoryLimit, Pressure, Quota, Thing, Who};
 
     fn secret() -> TimePart {
         let [file, cgroup] = ["/home/ann/payroll.db", "/ann.slice"].map(|path| Some(path.to_owned()));
-        TimePart { thing: Thing { file, cgroup, ..Thing::default() }, ..TimePart::default() }
+        let frame = Frame { function: "main".to_owned(), file: "/home/ann/payroll.db".to_owned(), ..Frame::default() };
+        let caller = Some(Box::new(Caller { ns: 1, frames: vec![frame] }));
+        TimePart { thing: Thing { file, cgroup, ..Thing::default() }, caller, ..TimePart::default() }
     }
 
     #[test]
@@ -95,7 +99,7 @@ mod tests {
         Paths::default().hide_in_causes(&mut causes);
         let text = serde_json::to_string(&causes).unwrap();
         assert!(!["ann", "payroll", "slice"].iter().any(|secret| text.contains(secret)), "{text}");
-        assert_eq!((text.matches("/file-1\"").count(), text.matches("/file-2\"").count()), (7, 0), "{text}");
+        assert_eq!((text.matches("/file-1\"").count(), text.matches("/file-2\"").count()), (13, 0), "{text}");
         let budget = causes.budget.unwrap();
         assert_eq!((&*budget.quotas[0].cgroup, &*budget.memory[0].cgroup), ("/cgroup-1", "/cgroup-2"));
         assert_eq!(causes.losses[0].place.cgroup.as_deref(), Some("/cgroup-1"));

@@ -4,8 +4,8 @@ use crate::common::run;
 use crate::forms::{shown, written};
 use insta::assert_snapshot;
 use punctual_record::{
-    Budget, BudgetSource, Causes, Loss, LossKind, LossPlace, Program, Quota, Run, Spent, Stop, StopSignal, Thing,
-    ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
+    Budget, BudgetSource, Caller, Causes, Frame, Loss, LossKind, LossPlace, Program, Quota, Run, SourceLine, Spent,
+    Stop, StopSignal, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
 };
 use punctual_report::export::{Html, Markdown, text};
 use punctual_report::{Document, Style, Verdict};
@@ -108,6 +108,41 @@ fn culprit(name: &str) -> LossPlace {
     LossPlace { culprit: Some(name.into()), ..LossPlace::default() }
 }
 
+fn at(line: u32) -> Option<SourceLine> {
+    Some(SourceLine { file: "store.c".into(), line })
+}
+
+fn called_by(functions: &[(&str, u32)], part: TimePart) -> TimePart {
+    let frame = |(function, line): &(&str, u32)| Frame {
+        function: (*function).into(),
+        line: at(*line),
+        file: if function.starts_with("__lll") { "/usr/lib/libc.so.6" } else { "/srv/store" }.into(),
+    };
+    let caller = Caller { ns: 20 * MS, frames: functions.iter().map(frame).collect() };
+    TimePart { caller: Some(Box::new(caller)), ..part }
+}
+
+#[test]
+fn a_wait_says_where_in_the_program_one_began() {
+    let mut waits = called_by(&[("__lll_lock_wait", 1), ("take", 20), ("main", 24)], part(Spent::Lock, 2000, 90));
+    let sleeps = called_by(&[("std::thread::sleep", 7), ("keep", 17)], part(Spent::Asleep, 2000, 90));
+    waits.who = Some(Who { thread: "keeper".into(), meanwhile: Some(Box::new(sleeps)), ..Who::default() });
+    let said_of = |part: &TimePart, times| said(loss(LossKind::Lock, 2000, times), vec![part.clone()]);
+    let both = said_of(&waits, 90);
+    let run = program(vec![waits.clone()], vec![loss(LossKind::Lock, 2000, 90)]);
+    let full = shown(&run, &Style { width: 100, ..Style::default() });
+    let table = full.lines().skip_while(|line| !line.contains("Where long waits began")).take(3);
+    let table = table.collect::<Vec<_>>().join("\n");
+    waits.who = None;
+    let alone = [said_of(&waits, 90), said_of(&waits, 1)];
+    // Nobody knows where: of a script, of a library's own thread, of a wait that is not the loss.
+    let script = called_by(&[("take", 1), ("_PyEval_EvalFrameDefault", 2)], part(Spent::Lock, 2000, 90));
+    let library = called_by(&[("__lll_lock_wait", 1), ("__libc_start_main", 2)], part(Spent::Lock, 2000, 90));
+    let other = called_by(&[("take", 20)], part(Spent::Pipe, 2000, 90));
+    let nowhere = [&script, &library, &other].map(|part| said_of(part, 90));
+    assert_snapshot!([&[both][..], &alone, &nowhere, &[table]].concat().join("\n"));
+}
+
 #[test]
 fn a_quota_on_the_first_screen() {
     let text = screen(&throttled());
@@ -146,6 +181,7 @@ fn each_loss_has_its_sentence() {
         of(LossKind::Computes, LossPlace { function: Some("sum_rows".into()), ..LossPlace::default() }),
         of(LossKind::Computes, LossPlace { function: Some("a\u{1b}[2Jname".repeat(20)), ..LossPlace::default() }),
         of(LossKind::OwnWork, LossPlace { function: Some("mixer::mix".into()), ..LossPlace::default() }),
+        of(LossKind::Computes, LossPlace { function: Some("sum_rows".into()), line: at(42), ..LossPlace::default() }),
         of(LossKind::Collector, LossPlace { function: Some("runtime.scanobject".into()), ..LossPlace::default() }),
     ];
     let simple = [

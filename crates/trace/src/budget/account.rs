@@ -4,13 +4,15 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use punctual_linux::syscall_name::name_of;
-use punctual_record::{Budget, BudgetSource, Spent, Thing, ThreadBudget, TimePart, Turns, WatchCost, Who};
+use punctual_record::{
+    Budget, BudgetSource, Caller, Frame, Spent, Thing, ThreadBudget, TimePart, Turns, WatchCost, Who,
+};
 
-use super::code::Mappings;
+use super::code::{At, Code, Mappings, Snapshot};
 use super::groups::{FREEZER, Groups, cpu_group};
 use super::kernel::Programs;
 use super::kind::kind;
-use super::raw::{self, By, Deadlines, Info, Key, Name, Sum, how};
+use super::raw::{self, By, CallerKey, Deadlines, Info, Key, Name, Sum, how};
 use super::sampled::{self, Place};
 use super::wakeups;
 use crate::names;
@@ -19,6 +21,8 @@ use crate::names;
 const MOST: usize = 64;
 /// Parts of a thread.
 const PARTS: usize = 64;
+/// Functions of a caller that are kept.
+const FRAMES: usize = 12;
 /// Links of a chain.
 const LINKS: u32 = 8;
 
@@ -46,6 +50,7 @@ pub(super) struct Found<'a> {
     functions: BTreeMap<u64, String>,
     deadlines: BTreeMap<(u32, i64, u64), Deadlines>,
     samples: BTreeMap<u32, BTreeMap<Place, u64>>,
+    callers: BTreeMap<CallerKey, Caller>,
     groups: &'a Groups,
     pub(super) ended_ns: u64,
     dropped: u64,
@@ -93,7 +98,15 @@ impl<'a> Found<'a> {
             all.into_iter().map(|(key, count)| (Key::read(&key), u64::from_ne_bytes(count))).collect()
         };
         let address = |key: &Key| Some((infos.get(&key.id).filter(|info| !info.aside)?.name.pid, key.thing));
-        let code = mappings.functions(&counts.iter().filter_map(|(key, _)| address(key)).collect());
+        let mut at: BTreeMap<_, u64> = BTreeMap::new();
+        counts.iter().for_each(|(key, count)| {
+            if let Some(address) = address(key) {
+                *at.entry(address).or_default() += count;
+            }
+        });
+        let (callers, frames) = callers(programs, mappings, &infos);
+        let instructions = mappings.instructions(&at.keys().chain(frames.iter().flatten()).copied().collect());
+        let code = instructions.sampled(&at);
         let mut samples: BTreeMap<u32, BTreeMap<Place, u64>> = BTreeMap::new();
         for (key, count) in counts {
             let functions = named_frames(&stacks, &names_of, key.stack);
@@ -101,9 +114,15 @@ impl<'a> Found<'a> {
             let place = sampled::place(&key, key.call_name(), code, &functions);
             *samples.entry(key.id).or_default().entry(place).or_default() += count;
         }
+        let caller = |((key, ns), frames): (_, Vec<At>)| {
+            let frames: Vec<Frame> = instructions.named(&frames).into_iter().filter_map(frame).take(FRAMES).collect();
+            (!frames.is_empty()).then_some((key, Caller { ns, frames }))
+        };
+        let callers = callers.into_iter().zip(frames).filter_map(caller).collect();
         Self {
             sums: programs.sums(),
             samples,
+            callers,
             chains,
             infos,
             names: named("names"),
@@ -242,11 +261,14 @@ impl<'a> Found<'a> {
         for (bytes, sum) in sums {
             let part = self.part(&Key::read(bytes), sum);
             let at = parts.iter().position(|(other, _)| alike(other, &part)).unwrap_or_else(|| {
-                parts.push((TimePart { ns: 0, times: 0, longest_ns: 0, ..part }, BTreeMap::new()));
+                parts.push((TimePart { ns: 0, times: 0, longest_ns: 0, ..part.clone() }, BTreeMap::new()));
                 parts.len() - 1
             });
             let (known, chain) = &mut parts[at];
             add(known, sum);
+            if longest(&part) > longest(known) {
+                known.caller = part.caller;
+            }
             for (link, sum) in self.chains.get(&raw::hash(bytes)).into_iter().flatten() {
                 chain.entry(*link).or_default().add(*sum);
             }
@@ -285,6 +307,14 @@ impl<'a> Found<'a> {
         let spent = kind(key, call.as_deref(), &functions);
         let mut part = TimePart { spent, call, ..TimePart::default() };
         part.who = self.who(info, key);
+        let caller = self.callers.get(&(key.id, key.call.into(), key.thing));
+        // A wait for the same that another thread ended is another part's. That of a sleep is what was asked for and what came after it.
+        let is_of_part = |caller: &&Caller| match key.spent {
+            raw::spent::BLOCKED => caller.ns <= sum.longest_ns,
+            raw::spent::ASLEEP | raw::spent::SLEPT_LONGER => true,
+            _ => false,
+        };
+        part.caller = caller.filter(is_of_part).cloned().map(Box::new);
         part.thing = self.thing(info, key, spent);
         add(&mut part, sum);
         part
@@ -374,6 +404,26 @@ impl<'a> Found<'a> {
     }
 }
 
+/// The longest waits in calls with their lengths, ns, and the addresses in the functions that called.
+fn callers(
+    programs: &Programs,
+    mappings: &Mappings,
+    infos: &BTreeMap<u32, Info>,
+) -> (Vec<(CallerKey, u64)>, Vec<Vec<At>>) {
+    let all = programs.all::<[u8; raw::CALLER_KEY], [u8; raw::CALLER]>("callers");
+    let caller = |(key, caller)| {
+        let key = raw::caller_key(key);
+        let (ns, snapshot) = raw::caller(caller, key.1);
+        Some(((key, ns), (infos.get(&key.0)?.name.pid, snapshot)))
+    };
+    let (callers, threads): (Vec<_>, Vec<(u32, Snapshot)>) = all.iter().filter_map(caller).unzip();
+    (callers, mappings.frames(threads.iter().map(|(pid, snapshot)| (*pid, snapshot))))
+}
+
+fn frame(code: Code) -> Option<Frame> {
+    Some(Frame { function: code.function?, line: code.line, file: code.file })
+}
+
 /// Whether a wait for completions of io_uring that this one ends is for a disk: the kernel's workers complete what files do, and sockets
 /// wake the thread itself.
 fn ends_io(who: &Who) -> bool {
@@ -406,6 +456,11 @@ fn alike(one: &TimePart, other: &TimePart) -> bool {
         (one, other) => one.is_none() && other.is_none(),
     };
     who && one.spent == other.spent && one.call == other.call && one.thing == other.thing
+}
+
+/// Of the waits whose caller is known.
+fn longest(part: &TimePart) -> u64 {
+    part.caller.as_ref().map_or(0, |caller| caller.ns)
 }
 
 fn add(part: &mut TimePart, sum: Sum) {

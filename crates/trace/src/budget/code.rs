@@ -1,26 +1,32 @@
-//! Which functions of a program ran: by the addresses of samples, the mappings of its processes and the symbols of its files.
+//! Which functions of a program ran, and which called: by the addresses of samples and of stacks, the mappings of its processes and the
+//! tables of its files.
 //!
-//! Input: /proc/PID/maps, now and then while the processes live, and the symbol tables of the files (ELF: `.symtab`, else `.dynsym`).
+//! Input: /proc/PID/maps, now and then while the processes live, and the files.
 
 mod cpp;
+mod lines;
+mod object_file;
+mod symbols;
+mod unwind;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, read_to_string};
-use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
-use object::read::{ReadCache, ReadRef};
-use object::{Object as _, ObjectSegment as _, ObjectSymbol as _, ObjectSymbolTable as _, Symbol, SymbolKind};
+use punctual_record::SourceLine;
+use symbols::Instruction;
+pub(super) use unwind::Snapshot;
+use unwind::Tables;
 
 /// The mappings of a process are read at its first looks, then ever more rarely.
 const FIRST: u32 = 3;
 /// Processes whose mappings are kept.
 const PROCESSES: usize = 512;
 
-/// Bytes of a table of symbols: nearly three million of them.
-const LARGEST: u64 = 64 << 20;
-/// Letters of a name.
-const LONG: usize = 200;
+/// Following calls takes no longer than this, whatever the files say.
+const LONGEST: Duration = Duration::from_millis(500);
 
 /// An address in a process.
 pub(super) type At = (u32, u64);
@@ -32,6 +38,8 @@ pub(super) struct Code {
     pub(super) function: Option<String>,
     /// The program or library.
     pub(super) file: String,
+    /// The line that most samples of the function are at, of those in its own source file.
+    pub(super) line: Option<SourceLine>,
 }
 
 /// The mappings of processes that contain code.
@@ -79,27 +87,95 @@ impl Mappings {
         }
     }
 
-    /// The functions at these addresses of processes.
-    pub(super) fn functions(&self, at: &BTreeSet<At>) -> BTreeMap<At, Code> {
+    /// The mapping with this address, and where that is in its file.
+    fn place(&self, (pid, address): At) -> Option<(&Mapping, u64)> {
+        let (_, mappings) = self.of.get(&pid)?;
+        let mapping = mappings.iter().find(|mapping| (mapping.from..mapping.to).contains(&address))?;
+        Some((mapping, address - mapping.from + mapping.offset))
+    }
+
+    /// The addresses in the functions that called, the innermost first, of each of these threads of processes.
+    pub(super) fn frames<'s>(&self, threads: impl Iterator<Item = (u32, &'s Snapshot)>) -> Vec<Vec<At>> {
+        let mut tables: BTreeMap<&MappedFile, Option<Rc<Tables>>> = BTreeMap::new();
+        let until = Instant::now() + LONGEST;
+        let frames = |(pid, snapshot): (u32, &Snapshot)| {
+            let find = |address: u64| {
+                let (mapping, place) = self.place((pid, address)).filter(|_| Instant::now() < until)?;
+                let read = || Tables::read(mapping.file.open(pid)?);
+                Some((tables.entry(&mapping.file).or_insert_with(read).clone()?, place))
+            };
+            unwind::frames(snapshot, find).into_iter().map(|address| (pid, address)).collect()
+        };
+        threads.map(frames).collect()
+    }
+
+    /// What is at these addresses of processes.
+    pub(super) fn instructions(&self, at: &BTreeSet<At>) -> Instructions<'_> {
         let mut by_file: BTreeMap<&MappedFile, Vec<(At, u64)>> = BTreeMap::new();
-        for &(pid, address) in at {
-            let mappings = self.of.get(&pid).map(|(_, mappings)| mappings.as_slice()).unwrap_or_default();
-            let holds = |mapping: &&Mapping| (mapping.from..mapping.to).contains(&address);
-            let Some(mapping) = mappings.iter().find(holds) else { continue };
-            let place = address - mapping.from + mapping.offset;
-            by_file.entry(&mapping.file).or_default().push(((pid, address), place));
+        for at in at {
+            if let Some((mapping, place)) = self.place(*at) {
+                by_file.entry(&mapping.file).or_default().push((*at, place));
+            }
         }
         let mut found = BTreeMap::new();
         for (mapped, places) in by_file {
             let own = places.first().map_or(0, |((pid, _), _)| *pid);
-            let functions = mapped.open(own).map(|file| functions(file, places.iter().map(|(_, place)| *place)));
-            for (at, place) in places {
-                let function = functions.as_ref().and_then(|functions| functions.get(&place).cloned());
-                found.insert(at, Code { function, file: mapped.path.clone() });
+            let all = places.iter().map(|(_, place)| *place).collect();
+            let instructions = mapped.open(own).map(|file| symbols::instructions(file, &all)).unwrap_or_default();
+            found.extend(places.into_iter().map(|(at, place)| (at, (mapped, instructions.get(&place).cloned()))));
+        }
+        Instructions(found)
+    }
+}
+
+/// Where samples are, and how many.
+type Sampled<'a> = (Option<&'a SourceLine>, u64);
+
+/// What is at addresses of processes: the file, and of that what its tables know.
+#[derive(Debug)]
+pub(super) struct Instructions<'a>(BTreeMap<At, (&'a MappedFile, Option<Instruction>)>);
+
+impl Instructions<'_> {
+    /// The functions at addresses, each of which has a number of samples.
+    pub(super) fn sampled(&self, samples: &BTreeMap<At, u64>) -> BTreeMap<At, Code> {
+        let known = || samples.iter().filter_map(|(at, count)| Some((at, self.0.get(at)?, *count)));
+        let mut by_function: BTreeMap<(&MappedFile, u64), Vec<Sampled<'_>>> = BTreeMap::new();
+        for (_, (mapped, instruction), count) in known() {
+            if let Some(Instruction { begin, line, .. }) = instruction {
+                by_function.entry((mapped, *begin)).or_default().push((line.as_ref(), count));
             }
         }
-        found
+        let code = |(at, (mapped, instruction), _): (&At, &(&MappedFile, Option<Instruction>), _)| {
+            let of_function = |instruction: &Instruction| most_sampled(&by_function[&(*mapped, instruction.begin)]);
+            let line = instruction.as_ref().and_then(of_function).cloned();
+            let function = instruction.as_ref().map(|instruction| instruction.function.clone());
+            (*at, Code { function, file: mapped.path.clone(), line })
+        };
+        known().map(code).collect()
     }
+
+    /// The functions with names at these addresses.
+    pub(super) fn named(&self, at: &[At]) -> Vec<Code> {
+        let code = |at: &At| {
+            let (mapped, instruction) = self.0.get(at)?;
+            let Instruction { function, line, .. } = instruction.clone()?;
+            Some(Code { function: Some(function), file: mapped.path.clone(), line })
+        };
+        at.iter().filter_map(code).collect()
+    }
+}
+
+/// The line with the most samples of a function. Where nearly all samples have no line, no line of the function took the time.
+fn most_sampled<'a>(samples: &[Sampled<'a>]) -> Option<&'a SourceLine> {
+    let mut counts: BTreeMap<&SourceLine, u64> = BTreeMap::new();
+    samples.iter().for_each(|(line, count)| {
+        if let Some(line) = line {
+            *counts.entry(line).or_default() += count;
+        }
+    });
+    let all: u64 = samples.iter().map(|(_, count)| count).sum();
+    let known = counts.values().sum::<u64>() >= all.div_ceil(4);
+    counts.into_iter().max_by_key(|(_, count)| *count).filter(|_| known).map(|(line, _)| line)
 }
 
 impl Mapping {
@@ -119,24 +195,6 @@ impl Mapping {
     }
 }
 
-/// A file of which no piece is read that takes much memory: a program may say of its tables what it likes, and who watches is root.
-#[derive(Clone, Copy)]
-struct Bounded<'a>(&'a ReadCache<File>);
-
-impl<'a> ReadRef<'a> for Bounded<'a> {
-    fn len(self) -> Result<u64, ()> {
-        self.0.len()
-    }
-
-    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
-        if size > LARGEST { Err(()) } else { self.0.read_bytes_at(offset, size) }
-    }
-
-    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
-        self.0.read_bytes_at_until(range, delimiter)
-    }
-}
-
 impl MappedFile {
     /// Opens it as this process sees it, or as this one does. `None` where it is another file by now.
     fn open(&self, pid: u32) -> Option<File> {
@@ -146,58 +204,11 @@ impl MappedFile {
     }
 }
 
-/// The functions at these places of a file, for people.
-fn functions(file: File, places: impl Iterator<Item = u64>) -> BTreeMap<u64, String> {
-    let cache = ReadCache::new(file);
-    let Ok(object) = object::File::parse(Bounded(&cache)) else { return BTreeMap::new() };
-    let segments: Vec<_> = object.segments().map(|segment| (segment.file_range(), segment.address())).collect();
-    let address_of = |place: u64| {
-        let holds = |((offset, size), _): &&((u64, u64), u64)| (*offset..offset.saturating_add(*size)).contains(&place);
-        let ((offset, _), address) = segments.iter().find(holds)?;
-        address.checked_add(place - offset)
-    };
-    let Some(table) = object.symbol_table().or_else(|| object.dynamic_symbol_table()) else { return BTreeMap::new() };
-    // A label without a size would take all code after it that has no name.
-    let is_function =
-        |symbol: &Symbol<'_, '_, _>| symbol.kind() == SymbolKind::Text && symbol.is_definition() && symbol.size() > 0;
-    let symbols = table.symbols().filter(is_function);
-    let mut symbols: Vec<_> = symbols.map(|symbol| (symbol.address(), symbol.size(), symbol.index())).collect();
-    symbols.sort_unstable_by_key(|(address, _, index)| (*address, index.0));
-    let name_at = |address: u64| {
-        let after = symbols.partition_point(|(begin, _, _)| *begin <= address);
-        let (begin, size, index) = symbols.get(after.checked_sub(1)?)?;
-        let holds = address - begin < *size;
-        table.symbol_by_index(*index).ok().filter(|_| holds)?.name().ok().map(readable)
-    };
-    places.filter_map(|place| Some((place, name_at(address_of(place)?)?))).collect()
-}
-
-/// A name as it is in the source, without the numbers and the parameters that compilers add.
-fn readable(name: &str) -> String {
-    let rust = rustc_demangle::try_demangle(name).ok().map(|name| without_parameters(&format!("{name:#}")));
-    let readable = rust.or_else(|| cpp::path(name)).unwrap_or_else(|| name.to_owned());
-    readable.chars().take(LONG).collect()
-}
-
-/// `Vec<T>::push` is `Vec::push`.
-fn without_parameters(name: &str) -> String {
-    let mut depth = 0_u32;
-    let mut short = String::new();
-    for letter in name.chars() {
-        match letter {
-            '<' => depth += 1,
-            '>' => depth = depth.saturating_sub(1),
-            _ if depth == 0 => short.push(letter),
-            _ => {}
-        }
-    }
-    let short = short.trim_start_matches(':');
-    if short.is_empty() { name.to_owned() } else { short.to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use std::hint::black_box;
+
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -215,25 +226,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn names_are_those_of_the_source() {
-        let names =
-            ["sum_rows", "_ZN4core3fmt5write17h0123456789abcdefE", "_ZNSt6vectorIiSaIiEE9push_backERKi"].map(readable);
-        assert_eq!(names, ["sum_rows", "core::fmt::write", "std::vector::push_back"]);
-        assert_eq!(readable("runtime.gcDrain"), "runtime.gcDrain");
-        assert_eq!(without_parameters("<alloc::vec::Vec<u8> as core::fmt::Write>::write_str"), "write_str");
-        assert_eq!(without_parameters("<a as b>"), "<a as b>");
-    }
-
-    #[test]
-    fn a_table_that_would_take_all_memory_is_not_read() {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(1 << 40).unwrap();
-        let cache = ReadCache::new(file);
-        assert!(Bounded(&cache).read_bytes_at(0, 1 << 39).is_err());
-        assert_eq!(Bounded(&cache).read_bytes_at(9, 2), Ok([0; 2].as_slice()));
-    }
-
     #[inline(never)]
     fn known_function() -> u64 {
         black_box(7)
@@ -248,11 +240,37 @@ mod tests {
         assert_eq!(known_function(), 7);
         // The byte before its first belongs to another function, or to none; data are no code.
         let data = std::ptr::from_ref(&own) as u64;
-        let found = mappings.functions(&BTreeSet::from([(own, at), (own, at - 1), (own, data), (own + 1, at)]));
+        let samples = [(own, at), (own, at - 1), (own, data), (own + 1, at)].map(|at| (at, 1));
+        let samples = BTreeMap::from(samples);
+        let found = mappings.instructions(&samples.keys().copied().collect()).sampled(&samples);
         let (code, before) = (&found[&(own, at)], &found[&(own, at - 1)]);
         assert_eq!(found.len(), 2, "{found:?}");
         assert_ne!(before.function, code.function);
         assert!(code.function.as_ref().unwrap().ends_with("::known_function"), "{code:?}");
         assert_eq!(code.file, std::env::current_exe().unwrap().to_str().unwrap());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_on_a_stack_is_followed_to_an_end(
+            link in any::<u64>(),
+            frame in 0_u64..2_000,
+            words in prop::collection::vec(prop_oneof![any::<u64>(), (0_u64..4_000).prop_map(|by| STACK + by), Just(own_code())], 112),
+        ) {
+            let own = std::process::id();
+            let mut mappings = Mappings::default();
+            mappings.look(&[own]);
+            let [instruction, frame] = [own_code(), STACK + frame];
+            let snapshot = Snapshot { is_in_call: true, instruction, stack: STACK, frame, link, words };
+            let frames = mappings.frames([(own, &snapshot)].into_iter());
+            prop_assert!((1..=64).contains(&frames[0].len()));
+            prop_assert_eq!(frames[0][0], (own, instruction - 1));
+        }
+    }
+
+    const STACK: u64 = 1 << 46;
+
+    fn own_code() -> u64 {
+        known_function as fn() -> u64 as usize as u64 + 4
     }
 }

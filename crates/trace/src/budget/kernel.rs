@@ -11,6 +11,7 @@ use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, S
 use aya::programs::{BtfTracePoint, Iter, PerfEvent, Program, ProgramError};
 use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf, EbpfLoader, Pod};
+use flate2::read::GzDecoder;
 use punctual_linux::bpf;
 
 use super::calls::calls;
@@ -19,7 +20,7 @@ use crate::clocks::Offsets;
 use crate::{Error, Result, Target, names, tap};
 
 /// Made of `bpf/budget.bpf.c` by `cargo xtask bpf`.
-static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/budget.bpf.o");
+static PACKED_OBJECT: &[u8] = include_bytes!("../../bpf/budget.bpf.o.gz");
 
 /// The programs and their tracepoints.
 const TRACEPOINTS: [(&str, &str); 15] = [
@@ -56,6 +57,14 @@ const SAMPLE_NS: u64 = 1_009_000;
 /// Threads that load programs, and the stack of each.
 const LOADERS: usize = 8;
 const STACK: usize = 512 << 10;
+
+/// The programs as clang made them.
+fn object() -> Result<Vec<u8>> {
+    let mut object = Vec::new();
+    let read = GzDecoder::new(PACKED_OBJECT).read_to_end(&mut object);
+    read.map_err(|error| refused("unpacking the programs", &error))?;
+    Ok(object)
+}
 
 /// Whom to watch.
 #[derive(Debug, Clone, Copy, Default)]
@@ -99,7 +108,7 @@ impl Programs {
             .override_global("WAKEUP", &wakeup, true)
             .override_global("TIMERFD", &timerfd, true)
             .override_global("CALLS", &calls, true)
-            .load(OBJECT)
+            .load(&object()?)
             .map_err(|error| refused("loading the programs", &error))?;
         load(&mut ebpf, &btf)?;
         for (name, tracepoint) in tracepoints() {

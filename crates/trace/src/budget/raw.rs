@@ -3,6 +3,8 @@
 use punctual_linux::syscall_name::name_of;
 use punctual_record::{Stop, StopSignal, ThreadPolicy};
 
+use super::code::Snapshot;
+
 /// A stretch of a thread, but for its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
@@ -70,6 +72,8 @@ pub(super) const INODE_KEY: usize = 16;
 pub(super) const INODE_NAME: usize = 4 * 32;
 pub(super) const STACK: usize = 20 * 8;
 pub(super) const TURNS_KEY: usize = 16;
+pub(super) const CALLER_KEY: usize = 16;
+pub(super) const CALLER: usize = (5 + 112) * 8;
 pub(super) const DEADLINES: usize = 64;
 pub(super) const CONTROL: usize = 48;
 /// 16 sums, by `enum spent`.
@@ -296,6 +300,23 @@ pub(super) fn path(bytes: &[u8; INODE_NAME]) -> String {
 pub(super) fn frames(bytes: &[u8; STACK]) -> Vec<u64> {
     let mut bytes = Bytes(bytes);
     (0..STACK / 8).map(|_| bytes.long()).take_while(|frame| *frame != 0).collect()
+}
+
+/// A thread, its call (-1: between calls), and for what it waited there.
+pub(super) type CallerKey = (u32, i32, u64);
+
+pub(super) fn caller_key(bytes: &[u8; CALLER_KEY]) -> CallerKey {
+    let mut bytes = Bytes(bytes);
+    (bytes.word(), bytes.word().cast_signed(), bytes.long())
+}
+
+/// How long that wait was, and the thread as it began.
+pub(super) fn caller(bytes: &[u8; CALLER], call: i32) -> (u64, Snapshot) {
+    let mut bytes = Bytes(bytes);
+    let ns = bytes.long();
+    let [instruction, stack, frame, link] = std::array::from_fn(|_| bytes.long());
+    let words = (5..CALLER / 8).map(|_| bytes.long()).collect();
+    (ns, Snapshot { is_in_call: call >= 0, instruction, stack, frame, link, words })
 }
 
 /// The thread, the call and the timer of a deadline.

@@ -67,6 +67,7 @@ pub(super) fn cut(running: TimePart, places: &[(Place, u64)]) -> Vec<TimePart> {
         let thing = code.map_or_else(Thing::default, |code| Thing {
             function: code.function.clone(),
             file: Some(code.file.clone()),
+            line: code.line.clone(),
             ..Thing::default()
         });
         // Samples count no stretches.
@@ -115,7 +116,7 @@ mod tests {
     #[test]
     fn functions_are_parts_and_the_largest_has_the_number_of_all() {
         let running = TimePart { ns: 1_000_001, times: 5, longest_ns: 9, spent: Spent::Running, ..TimePart::default() };
-        let code = |n: u64| Code { function: Some(format!("f{n}")), file: "/bin/program".to_owned() };
+        let code = |n: u64| Code { function: Some(format!("f{n}")), file: "/bin/program".to_owned(), line: None };
         let places = |functions: u64| -> Vec<(Place, u64)> {
             (0..functions).map(|n| ((Spent::Running, None, Some(code(n))), 10 + n)).collect()
         };

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use punctual_record::{Counter, Spent, TimePart};
+use punctual_record::{Counter, SourceLine, Spent, TimePart};
 use punctual_trace::{Ledger, Target};
 
 use crate::{assert_whole, compute, ledger, ns, spent, watched};
@@ -164,6 +164,7 @@ fn a_timerfd_without_a_period_makes_no_turns() {
     assert!(thread.turns.is_none(), "{:?}", thread.turns);
 }
 
+const MIXES: u32 = line!();
 /// Has no end that a compiler could compute, and calls nothing.
 #[inline(never)]
 fn mixes(mut value: u64, times: u64) -> u64 {
@@ -175,6 +176,11 @@ fn mixes(mut value: u64, times: u64) -> u64 {
         done += 1;
     }
     value
+}
+const MIXED: u32 = line!();
+
+fn is_line_between(line: Option<&SourceLine>, begin: u32, end: u32) -> bool {
+    line.is_some_and(|line| line.file == "sums.rs" && (begin..end).contains(&line.line))
 }
 
 #[test]
@@ -196,4 +202,44 @@ fn time_on_a_cpu_is_that_of_functions() {
     };
     let in_it: u64 = spent(&thread, Spent::Running).into_iter().filter(is_it).map(|part| part.ns).sum();
     assert!(in_it > running / 10 * 8 && in_it <= running, "{in_it} of {running}: {thread:?}");
+    let part = spent(&thread, Spent::Running).into_iter().find(is_it).unwrap();
+    assert!(is_line_between(part.thing.line.as_ref(), MIXES, MIXED), "{part:?}");
+}
+
+const READS: u32 = line!();
+#[inline(never)]
+fn reads_what_comes_late(mut pipe: std::io::PipeReader) -> u8 {
+    let mut byte = [0];
+    std::io::Read::read_exact(&mut pipe, &mut byte).unwrap();
+    byte[0]
+}
+const HAS_READ: u32 = line!();
+
+#[test]
+fn a_long_wait_has_the_line_that_called() {
+    if cfg!(not(any(target_arch = "x86_64", target_arch = "aarch64"))) {
+        return;
+    }
+    let Some((thread, _)) = watched("reads", || {
+        for byte in 0..5 {
+            let (reader, mut writer) = std::io::pipe().unwrap();
+            let late = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(20));
+                std::io::Write::write_all(&mut writer, &[byte]).unwrap();
+            });
+            assert_eq!(reads_what_comes_late(reader), byte);
+            late.join().unwrap();
+        }
+    }) else {
+        return;
+    };
+    let waits = spent(&thread, Spent::Pipe);
+    let callers: Vec<_> = waits.iter().filter_map(|part| Some((part, part.caller.as_ref()?))).collect();
+    assert!(!callers.is_empty(), "{thread:?}");
+    for (part, caller) in callers {
+        assert!(caller.ns > 10_000_000 && caller.ns <= part.longest_ns, "{part:?}");
+        let own = caller.own().next().unwrap();
+        assert!(own.function.ends_with("::reads_what_comes_late"), "{caller:?}");
+        assert!(is_line_between(own.line.as_ref(), READS, HAS_READ), "{own:?}");
+    }
 }

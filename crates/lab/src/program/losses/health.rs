@@ -174,8 +174,7 @@ impl Health<'_> {
             Self::Met => healthy(LossKind::OnTime, 0, thread.turns.as_ref().map_or(0, |turns| turns.turns), thread),
             Self::Sleeps => healthy(LossKind::OnTime, 0, 0, thread),
             Self::Computes { ns, times } => {
-                let place = LossPlace { function: runtime::mostly_in(thread), ..LossPlace::default() };
-                Loss { place, ..healthy(LossKind::Computes, ns, times, thread) }
+                Loss { place: runtime::mostly_in(thread), ..healthy(LossKind::Computes, ns, times, thread) }
             }
             Self::Input { ns, times, from, timed_out } => {
                 let [peer, call] = [from, timed_out].map(|known| known.map(str::to_owned));

@@ -201,10 +201,7 @@ impl<'a> Facts<'a> {
                 let function = self.collects.map(str::to_owned);
                 Sort::kept(LossKind::Collector, LossPlace { function, ..LossPlace::default() })
             }
-            Spent::Running if self.own_work => {
-                let function = runtime::mostly_in(self.thread);
-                Sort::kept(LossKind::OwnWork, LossPlace { function, ..LossPlace::default() })
-            }
+            Spent::Running if self.own_work => Sort::kept(LossKind::OwnWork, runtime::mostly_in(self.thread)),
             _ => waits::passed_on(part, self.thread, self.budget)
                 .or_else(|| waits::sort(part, self.thread, self.budget, self.meets(part)))?,
         })

@@ -1,6 +1,6 @@
 //! Runtimes of languages: their locks and their threads, which the kernel does not tell from those of the program.
 
-use punctual_record::{Budget, Spent, ThreadBudget, TimePart};
+use punctual_record::{Budget, LossPlace, Spent, ThreadBudget, TimePart, interprets};
 
 use super::sort::{share, spent};
 
@@ -31,8 +31,6 @@ const GO_COLLECTOR: [&str; 13] = [
 ];
 /// Go's collector is made to take this part of a program's CPUs while it works (gcBackgroundUtilization, runtime/mgcpacer.go).
 const GO_COLLECTS: f64 = 0.25;
-/// Functions that run the code of scripts, by how their names begin: Python, Perl, Lua, PHP, Ruby.
-const INTERPRETERS: [&str; 6] = ["_PyEval_", "Perl_", "luaV_execute", "execute_ex", "vm_exec", "rb_vm_exec"];
 /// The process of HotSpot.
 pub(super) const JAVA: &str = "java";
 
@@ -65,13 +63,16 @@ pub(super) fn collects_itself(thread: &ThreadBudget) -> Option<&str> {
     (collected as f64 > GO_COLLECTS * ran as f64).then_some(most.thing.function.as_deref()?)
 }
 
-/// The function in which the thread ran for more than half of its time on a CPU; none where that runs what an interpreter reads.
-pub(super) fn mostly_in(thread: &ThreadBudget) -> Option<String> {
+/// Where the thread ran for more than half of its time on a CPU: the function and its line; none where that runs what an interpreter reads.
+pub(super) fn mostly_in(thread: &ThreadBudget) -> LossPlace {
     let running = |part: &&TimePart| part.spent == Spent::Running;
     let all = thread.parts.iter().filter(running).fold(0u64, |sum, part| sum.saturating_add(part.ns));
-    let own = thread.parts.iter().filter(running).find(|part| part.thing.function.is_some() && part.ns > all / 2)?;
-    let function = own.thing.function.clone()?;
-    (!INTERPRETERS.iter().any(|start| function.starts_with(start))).then_some(function)
+    let most = thread.parts.iter().filter(running).find(|part| part.thing.function.is_some() && part.ns > all / 2);
+    let thing = most.map(|part| part.thing.clone()).unwrap_or_default();
+    if thing.function.as_deref().is_some_and(interprets) {
+        return LossPlace::default();
+    }
+    LossPlace { function: thing.function, line: thing.line, ..LossPlace::default() }
 }
 
 /// Whether this thread serves the others of its program.

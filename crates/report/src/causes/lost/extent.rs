@@ -10,7 +10,7 @@ use crate::document::{Block, Column, Columns, Section};
 use crate::format::{spoken, unbroken, units};
 
 use super::super::phrase::name;
-use super::words::{end_of, file_name};
+use super::words::{code, end_of, file_name, label, source_line};
 
 /// A sum that differs from the kernel's counter by this share, and by so much, is said to.
 const DIFFERS: f64 = 0.05;
@@ -94,12 +94,37 @@ pub(super) fn functions(budget: &Budget) -> Option<Section> {
         .left("function", Column::ALWAYS, |(_, part): &(&ThreadBudget, &TimePart)| {
             part.thing.function.as_deref().map_or_else(nameless, |function| end_of(function, MOST))
         })
+        .left("line", Column::ALWAYS, |(_, part)| part.thing.line.as_ref().map_or(String::new(), source_line))
         .left("program or library", Column::ALWAYS, |(_, part)| end_of(file_name(part).unwrap_or_default(), MOST))
         .left("thread", Column::ALWAYS, |(thread, _)| format!("{} ({})", name(&thread.thread), thread.tid))
         .ns("time", Column::ALWAYS, |(_, part)| Some(part.ns))
         .share("share", Column::ALWAYS, |(thread, part)| Some(share(thread, part)))
         .first(MOST, &all, "functions");
     (!all.is_empty()).then(|| Section::new("Where the threads computed").with(Block::Table(table)))
+}
+
+/// Where in the program its long waits began, the longest first.
+pub(super) fn callers(budget: &Budget) -> Option<Section> {
+    /// Functions of a row.
+    const FUNCTIONS: usize = 3;
+    let threads = budget.threads.iter();
+    let called =
+        |part: &TimePart| part.caller.as_ref().filter(|caller| caller.own().next().is_some()).map(|caller| caller.ns);
+    let mut all: Vec<(&ThreadBudget, &TimePart)> =
+        threads.flat_map(|thread| thread.parts.iter().map(move |part| (thread, part))).collect();
+    all.retain(|(_, part)| called(part).is_some() && part.spent != Spent::SleptLonger);
+    all.sort_by_key(|(_, part)| std::cmp::Reverse(called(part)));
+    let functions = |part: &TimePart| {
+        let frames = part.caller.iter().flat_map(|caller| caller.own()).take(FUNCTIONS);
+        frames.map(|frame| code(&frame.function, &frame.line)).collect::<Vec<_>>().join(", called by ")
+    };
+    let table = Columns::new()
+        .left("wait", Column::ALWAYS, |(_, part): &(&ThreadBudget, &TimePart)| label(part.spent).to_owned())
+        .left("thread", Column::ALWAYS, |(thread, _)| format!("{} ({})", name(&thread.thread), thread.tid))
+        .ns("time", Column::ALWAYS, |(_, part)| called(part))
+        .left("began in", Column::ALWAYS, |(_, part)| functions(part))
+        .first(MOST, &all, "waits");
+    (!all.is_empty()).then(|| Section::new("Where long waits began").with(Block::Table(table)))
 }
 
 /// The control groups that limit the CPU time.

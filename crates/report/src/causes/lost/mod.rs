@@ -55,6 +55,7 @@ pub(super) fn sections(budget: &Budget, losses: &[Loss], illustrated: bool) -> V
     }
     sections.push(where_it_went);
     sections.extend(extent::functions(budget));
+    sections.extend(extent::callers(budget));
     sections.extend(sentence::all(budget, losses));
     let mut items: Vec<Item> = losses.iter().filter_map(|loss| remedy(budget, loss)).collect();
     items.dedup();

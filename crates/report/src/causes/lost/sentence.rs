@@ -9,7 +9,7 @@ use crate::format::{spoken, unbroken, units};
 
 use super::super::phrase::name;
 use super::threads::thread_of;
-use super::words::{did, end_of};
+use super::words::{belongs, code, did, end_of};
 
 /// A thread that misses more than one turn in this number is not on time.
 const MISSED: u64 = 50;
@@ -37,6 +37,7 @@ enum Clause {
 pub(crate) fn sentences(budget: &Budget, losses: &[Loss]) -> Vec<String> {
     let Some(first) = losses.first() else { return Vec::new() };
     let mut sentences = vec![sentence(budget, first)];
+    sentences.extend(thread_of(budget, first).and_then(|thread| called_from(first, thread)));
     if is_healthy(first.kind)
         && let Some(next) = losses.get(1)
         && let Some(thread) = thread_of(budget, next)
@@ -46,6 +47,29 @@ pub(crate) fn sentences(budget: &Budget, losses: &[Loss]) -> Vec<String> {
         sentences.push(format!("Its largest loss is {share} of the run: it {what}."));
     }
     sentences
+}
+
+/// `A wait of 20.5 ms began in take (store.c:20); keeper slept in keep (store.c:17).`
+fn called_from(loss: &Loss, thread: &ThreadBudget) -> Option<String> {
+    let called = |part: &&TimePart| part.caller.as_ref().is_some_and(|caller| caller.own().next().is_some());
+    let parts = thread.parts.iter().filter(|part| belongs(part.spent, loss.kind)).filter(called);
+    let part = parts.max_by_key(|part| part.ns)?;
+    let caller = part.caller.as_deref()?;
+    let frame = caller.own().next()?;
+    let place = code(&frame.function, &frame.line);
+    let began = match loss.times {
+        1 => format!("It began in {place}"),
+        _ => {
+            let what = if part.spent == Spent::SleptLonger { "sleep" } else { "wait" };
+            format!("A {what} of {} began in {place}", spoken::duration(caller.ns))
+        }
+    };
+    let other = part.who.as_ref().and_then(|who| {
+        let other = who.meanwhile.as_deref()?;
+        let frame = other.caller.as_deref()?.own().next()?;
+        Some(format!("; {} {} in {}", name(&who.thread), did(other.spent)?, code(&frame.function, &frame.line)))
+    });
+    Some(format!("{began}{}.", other.unwrap_or_default()))
 }
 
 /// All of them, in a section of the full report; `None` where the first sentence has all.
@@ -151,7 +175,7 @@ fn often(times: u64) -> String {
 fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
     let place = &loss.place;
     let [culprit, peer, call] = [&place.culprit, &place.peer, &place.call].map(|known| known.as_deref().map(name));
-    let mostly = place.function.as_deref().map(|function| format!(", most of it in {}", end_of(function, PATH)));
+    let mostly = place.function.as_deref().map(|function| format!(", most of it in {}", code(function, &place.line)));
     let mostly = mostly.unwrap_or_default();
     let file = place.file.as_deref().map(|path| end_of(path, PATH));
     let cgroup = place.cgroup.as_deref().map(|path| unbroken(&format!("cgroup {}", end_of(path, PATH))));

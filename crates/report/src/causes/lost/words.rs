@@ -1,6 +1,8 @@
 //! What a thread did with its time, in words.
 
-use punctual_record::{Loss, LossKind, Spent, ThreadBudget, TimePart};
+use punctual_record::{Loss, LossKind, SourceLine, Spent, ThreadBudget, TimePart};
+
+use crate::format::unbroken;
 
 use super::super::phrase::name;
 
@@ -80,6 +82,21 @@ pub(super) const fn did(spent: Spent) -> Option<&'static str> {
 pub(super) fn file_name(part: &TimePart) -> Option<&str> {
     let path = part.thing.file.as_deref()?;
     Some(if part.spent == Spent::Running { path.rsplit('/').next().unwrap_or(path) } else { path })
+}
+
+/// `filter.cpp:42`.
+pub(super) fn source_line(line: &SourceLine) -> String {
+    /// Characters of the name of a source file.
+    const SOURCE: usize = 24;
+    format!("{}:{}", end_of(&line.file, SOURCE), line.line)
+}
+
+/// `take (store.c:20)`.
+pub(super) fn code(function: &str, line: &Option<SourceLine>) -> String {
+    /// Characters of a function.
+    const FUNCTION: usize = 40;
+    let line = line.as_ref().map_or(String::new(), |line| unbroken(&format!(" ({})", source_line(line))));
+    format!("{}{line}", end_of(function, FUNCTION))
 }
 
 /// Who and what of a part: `thief-31`, `fdatasync, journal`, `holder-2, slept`.

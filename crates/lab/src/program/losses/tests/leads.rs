@@ -365,12 +365,14 @@ fn a_main_thread_that_waits_for_its_own_threads_is_not_late_by_a_little_time_in_
 #[test]
 fn a_program_that_computes_says_in_which_function() {
     let running = |function: Option<&str>, ms| {
-        let thing = Thing { function: function.map(str::to_owned), ..Thing::default() };
+        let line = function.map(|_| SourceLine { file: "rows.c".to_owned(), line: 42 });
+        let thing = Thing { function: function.map(str::to_owned), line, ..Thing::default() };
         TimePart { thing, ..part(Spent::Running, ms, 30) }
     };
     let said = |parts: Vec<TimePart>| {
         let loss = first(parts);
         assert_eq!((loss.kind, loss.ns), (LossKind::Computes, 2800 * MS));
+        assert_eq!(loss.place.line.is_some(), loss.place.function.is_some(), "a line is of a function");
         loss.place.function
     };
     assert_eq!(said(vec![running(Some("sum_rows"), 1500), running(Some("main"), 1300)]).as_deref(), Some("sum_rows"));

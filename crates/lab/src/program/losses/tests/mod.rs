@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use punctual_record::{
-    Budget, Loss, LossKind, MemoryLimit, Quota, Spent, Stop, StopSignal, Thing, ThreadBudget, ThreadPolicy, TimePart,
-    Turns, Who,
+    Budget, Loss, LossKind, MemoryLimit, Quota, SourceLine, Spent, Stop, StopSignal, Thing, ThreadBudget, ThreadPolicy,
+    TimePart, Turns, Who,
 };
 
 use super::losses;
@@ -153,6 +153,7 @@ prop_compose! {
             call: calls.get(call).map(|call| (*call).to_owned()),
             who: (tid > PROGRAM).then_some(who),
             thing: Thing { futex: (futex > 0).then_some(futex), ..Thing::default() },
+            caller: None,
         }
     }
 }
