@@ -144,6 +144,13 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// Whether the host took as much from the CPUs as interrupts did from the thread: a CPU that it takes in the midst of an interrupt is in that
+    /// interrupt, so nobody knows whose the time is.
+    fn host_took_as_much(&self) -> bool {
+        let interrupted = spent(self.thread, |part| part.spent == Spent::Interrupted);
+        self.budget.steal.is_some_and(|steal| steal.ns >= interrupted)
+    }
+
     /// Whether this part is a loss.
     pub(super) fn is_lost(&self, part: &TimePart) -> bool {
         self.sort(part).is_some()
@@ -160,6 +167,7 @@ impl<'a> Facts<'a> {
         let culprit = || part.who.as_ref().map(|who| who.thread.clone());
         Some(match part.spent {
             Spent::Ready => self.ready(part.who.as_ref()?)?,
+            Spent::Interrupted if self.host_took_as_much() => return None,
             Spent::Interrupted => Sort::by(LossKind::Interrupts, culprit()),
             Spent::Host => Sort::kept(LossKind::Host, nowhere()),
             Spent::ThrottledByQuota => self.quota(part),

@@ -213,6 +213,19 @@ fn interrupts_and_the_host_are_named() {
 }
 
 #[test]
+fn interrupts_are_not_named_where_the_host_took_as_much() {
+    let softirq = || Who { thread: "SCHED".into(), ..Who::default() };
+    let beside = |ms| {
+        let parts = vec![by(softirq(), part(Spent::Interrupted, 73, 193)), part(Spent::Running, 2900, 59)];
+        let steal = Steal { cpus: 2, ns: ms * MS, of_ns: 6000 * MS };
+        let budget = Budget { steal: Some(steal), ..of(vec![main(parts)]) };
+        let all = losses(&budget, PROGRAM);
+        all.iter().any(|loss| loss.kind == LossKind::Interrupts)
+    };
+    assert_eq!([beside(0), beside(60), beside(90)], [true, true, false]);
+}
+
+#[test]
 fn a_sleep_is_longer_by_slack_and_the_usual_slack_is_no_loss() {
     let slept = |call, ms, times| kind(vec![in_call(call, part(Spent::SleptLonger, ms, times))]);
     assert_eq!(slept("clock_nanosleep", 1500, 300), LossKind::TimerSlack);
