@@ -79,6 +79,7 @@ impl Watcher {
 
     /// Takes in what happened, and waits for more at most this long. `each` sees the events.
     pub fn step(&mut self, timeout: Duration, each: &mut dyn FnMut(&Batch)) {
+        let timeout = self.ledger.as_ref().map_or(timeout, |ledger| timeout.min(ledger.until_next_look()));
         match &mut self.watch {
             Some(Ok(watch)) => {
                 if let Err(error) = watch.pump(timeout, each) {

@@ -35,17 +35,30 @@ pub struct Frame {
     pub file: String,
 }
 
-/// Libraries of the system, by how the names of their files begin: those of C and C++, and what `punctual run` loads.
-const LIBRARIES: [&str; 10] =
-    ["ld-", "libc.so", "libc-", "libc.musl", "libm.so", "libpthread", "libstdc++", "libc++", "libgcc_s", "libpunctual"];
-/// Functions of languages that are in the files of programs, by how their names begin: Rust, C++, what starts a program, how Rust counts locks.
-const LANGUAGES: [&str; 8] = ["std::", "core::", "alloc::", "__gnu_cxx::", "_start", "__libc_", "__rust", "__lll_"];
+/// Libraries of the system, by how the names of their files begin: those of C and C++, the virtual machine of Java, and what `punctual run` loads.
+const LIBRARIES: [&str; 11] = [
+    "ld-",
+    "libc.so",
+    "libc-",
+    "libc.musl",
+    "libm.so",
+    "libpthread",
+    "libstdc++",
+    "libc++",
+    "libgcc_s",
+    "libjvm",
+    "libpunctual",
+];
+/// Functions of languages and their runtimes that are in the files of programs, by how their names begin: Rust, C++, libuv, what starts a
+/// program, locks of static programs.
+const LANGUAGES: [&str; 9] =
+    ["std::", "core::", "alloc::", "__gnu_cxx::", "uv_", "_start", "__libc_", "__rust", "__lll_"];
 /// Functions of Go in which its calls of the kernel are.
 const GO: [&str; 4] = ["runtime.", "runtime/", "internal/", "syscall."];
 /// The package of a Go program's own main function. Those of others have a host before the first slash; those of Go itself have none.
 const GO_MAIN: &str = "main.";
-/// Functions that run the code of scripts, by how their names begin: Python, Perl, Lua, PHP, Ruby.
-const INTERPRETERS: [&str; 6] = ["_PyEval_", "Perl_", "luaV_execute", "execute_ex", "vm_exec", "rb_vm_exec"];
+/// Functions that run the code of scripts, by how their names begin: Python, Perl, Lua, PHP, Ruby, Node.js.
+const INTERPRETERS: [&str; 7] = ["_PyEval_", "Perl_", "luaV_execute", "execute_ex", "vm_exec", "rb_vm_exec", "node::"];
 
 /// Whether a function runs the code of a script: it says nothing of where in that.
 #[must_use]
@@ -119,5 +132,11 @@ mod tests {
     fn an_interpreter_is_not_where_a_script_waits() {
         let frames = [("pysleep", "/usr/bin/python3"), ("_PyEval_EvalFrameDefault", "/usr/bin/python3")];
         assert_eq!(own(&frames), None);
+        let node =
+            [("epoll_pwait", "/usr/lib/libc.so.6"), ("uv__io_poll", "/usr/bin/node"), ("uv_run", "/usr/bin/node")];
+        assert_eq!(own(&node), None);
+        assert_eq!(own(&[&node[..], &[("node::SpinEventLoopInternal", "/usr/bin/node")]].concat()), None);
+        assert_eq!(own(&[&node[..], &[("serve", "/srv/server")]].concat()).as_deref(), Some("serve"), "it links libuv");
+        assert_eq!(own(&[("os::PlatformMonitor::wait", "/usr/lib/jvm/lib/server/libjvm.so")]), None);
     }
 }

@@ -34,8 +34,10 @@ use self::groups::Groups;
 use self::kernel::{Programs, Whom};
 use crate::{Error, Result, Target, names};
 
-/// From one look at control groups and counters to the next.
+/// From one look at control groups, counters and mappings to the next.
 const BETWEEN: Duration = Duration::from_millis(200);
+/// From the begin to the first look; each is twice as long as the one before. A program may end soon, and its mappings with it.
+const FIRST: Duration = Duration::from_millis(30);
 
 /// Threads that are asked for their process at a time.
 const MET: usize = 1024;
@@ -56,6 +58,7 @@ pub struct Ledger {
     /// Threads up to this one were asked for their process.
     met: u32,
     next: Instant,
+    between: Duration,
 }
 
 impl Ledger {
@@ -97,14 +100,21 @@ impl Ledger {
         let mut mappings = Mappings::default();
         mappings.look(&pids);
         let programs = Programs::attach(target, whom)?;
-        Ok(Self { programs, groups, cpus, acks, mappings, pids, met: 0, next: Instant::now() + BETWEEN })
+        Ok(Self { programs, groups, cpus, acks, mappings, pids, met: 0, next: Instant::now() + FIRST, between: FIRST })
     }
 
-    /// Looks at control groups, if it is time. Call it now and then: at most a few times a second.
+    /// How long there is nothing to look at.
+    #[must_use]
+    pub fn until_next_look(&self) -> Duration {
+        self.next.saturating_duration_since(Instant::now())
+    }
+
+    /// Looks at control groups, counters and mappings, if it is time.
     pub fn look(&mut self) {
         if Instant::now() >= self.next {
             self.programs.learn_price();
-            self.next = Instant::now() + BETWEEN;
+            self.between = BETWEEN.min(2 * self.between);
+            self.next = Instant::now() + self.between;
             self.meet();
             self.groups.look(self.pids.iter().copied());
             self.cpus.look(&self.pids);

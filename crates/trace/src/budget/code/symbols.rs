@@ -63,8 +63,12 @@ fn at_addresses<'a>(object: &object::File<'a, Bounded<'a>>, addresses: &BTreeSet
     inside.into_iter().filter_map(instruction).collect()
 }
 
+/// What compilers and linkers add to a name: for a copy or a part of a function (GCC), for a version of a library's function.
+const ADDED: [&str; 6] = [".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.", "@"];
+
 /// A name as it is in the source, without the numbers and the parameters that compilers add.
 fn readable(name: &str) -> String {
+    let name = ADDED.iter().fold(name, |name, added| name.split_once(added).map_or(name, |(name, _)| name));
     let rust = rustc_demangle::try_demangle(name).ok().map(|name| without_parameters(&format!("{name:#}")));
     let readable = rust.or_else(|| cpp::path(name)).unwrap_or_else(|| name.to_owned());
     readable.chars().take(LONG).collect()
@@ -100,6 +104,10 @@ mod tests {
             ["sum_rows", "_ZN4core3fmt5write17h0123456789abcdefE", "_ZNSt6vectorIiSaIiEE9push_backERKi"].map(readable);
         assert_eq!(names, ["sum_rows", "core::fmt::write", "std::vector::push_back"]);
         assert_eq!(readable("runtime.gcDrain"), "runtime.gcDrain");
+        assert_eq!(
+            ["commit.constprop.0", "scan.isra.0.cold", "nanosleep@@GLIBC_2.17"].map(readable),
+            ["commit", "scan", "nanosleep"]
+        );
         assert_eq!(
             without_parameters("<alloc::vec::Vec<u8> as core::fmt::Write>::write_str"),
             "alloc::vec::Vec::write_str"
