@@ -104,7 +104,7 @@ struct caller {
 struct caller_key {
     u32 id;
     s32 call; /* -1: between calls */
-    u64 thing; /* as in the key of the wait */
+    u64 thing, who_stack; /* as in the key of the wait */
 };
 
 /* A watched thread. */
@@ -285,8 +285,8 @@ HASH_MAP(stoppers, 256, u32, struct stopper);
 HASH_MAP(deadlines, 16384, struct turns_key, struct deadlines);
 HASH_MAP(targets, 65536, u32, u32);
 
-/* The longest wait of a thread in a call for a thing. */
-HASH_MAP(callers, 2048, struct caller_key, struct caller);
+/* The longest wait of each key of a thread that waits. */
+HASH_MAP(callers, 4096, struct caller_key, struct caller);
 
 struct stack {
     u64 frames[FRAMES];

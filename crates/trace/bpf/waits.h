@@ -280,7 +280,7 @@ INLINE void read_caller(struct thread *thread, u64 now)
         thread->called_at = now;
 }
 
-/* Keeps from where a wait was called that was the thread's longest in this call for this thing. */
+/* Keeps from where a wait was called that was the thread's longest of its key: in the same call, for the same thing, ended by the same thread. */
 APART int keep_caller(struct thread *thread, u64 since, u64 ns)
 {
     if (!thread || thread->aside)
@@ -289,7 +289,7 @@ APART int keep_caller(struct thread *thread, u64 since, u64 ns)
         thread->wanted = (s64)thread->wait.call + 2;
         return 0;
     }
-    struct caller_key key = {.id = thread->id, .call = thread->wait.call, .thing = thread->wait.thing};
+    struct caller_key key = {.id = thread->id, .call = thread->wait.call, .thing = thread->wait.thing, .who_stack = thread->wait.who_stack};
     struct caller *known = bpf_map_lookup_elem(&callers, &key);
     if (known && known->ns >= ns)
         return 0;

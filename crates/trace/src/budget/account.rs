@@ -307,8 +307,8 @@ impl<'a> Found<'a> {
         let spent = kind(key, call.as_deref(), &functions);
         let mut part = TimePart { spent, call, ..TimePart::default() };
         part.who = self.who(info, key);
-        let caller = self.callers.get(&(key.id, key.call.into(), key.thing));
-        // A wait for the same that another thread ended is another part's. That of a sleep is what was asked for and what came after it.
+        let caller = self.callers.get(&CallerKey::of(key));
+        // That of a sleep is what was asked for and what came after it.
         let is_of_part = |caller: &&Caller| match key.spent {
             raw::spent::BLOCKED => caller.ns <= sum.longest_ns,
             raw::spent::ASLEEP | raw::spent::SLEPT_LONGER => true,
@@ -412,9 +412,9 @@ fn callers(
 ) -> (Vec<(CallerKey, u64)>, Vec<Vec<At>>) {
     let all = programs.all::<[u8; raw::CALLER_KEY], [u8; raw::CALLER]>("callers");
     let caller = |(key, caller)| {
-        let key = raw::caller_key(key);
-        let (ns, snapshot) = raw::caller(caller, key.1);
-        Some(((key, ns), (infos.get(&key.0)?.name.pid, snapshot)))
+        let key = CallerKey::read(key);
+        let (ns, snapshot) = raw::caller(caller, key.call);
+        Some(((key, ns), (infos.get(&key.id)?.name.pid, snapshot)))
     };
     let (callers, threads): (Vec<_>, Vec<(u32, Snapshot)>) = all.iter().filter_map(caller).unzip();
     (callers, mappings.frames(threads.iter().map(|(pid, snapshot)| (*pid, snapshot))))

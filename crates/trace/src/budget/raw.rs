@@ -72,7 +72,7 @@ pub(super) const INODE_KEY: usize = 16;
 pub(super) const INODE_NAME: usize = 4 * 32;
 pub(super) const STACK: usize = 20 * 8;
 pub(super) const TURNS_KEY: usize = 16;
-pub(super) const CALLER_KEY: usize = 16;
+pub(super) const CALLER_KEY: usize = 24;
 pub(super) const CALLER: usize = (5 + 112) * 8;
 pub(super) const DEADLINES: usize = 64;
 pub(super) const CONTROL: usize = 48;
@@ -302,12 +302,27 @@ pub(super) fn frames(bytes: &[u8; STACK]) -> Vec<u64> {
     (0..STACK / 8).map(|_| bytes.long()).take_while(|frame| *frame != 0).collect()
 }
 
-/// A thread, its call (-1: between calls), and for what it waited there.
-pub(super) type CallerKey = (u32, i32, u64);
+/// The waits of a key, of which the longest has its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct CallerKey {
+    pub(super) id: u32,
+    /// -1: between calls.
+    pub(super) call: i32,
+    thing: u64,
+    who: u32,
+    stack: u32,
+}
 
-pub(super) fn caller_key(bytes: &[u8; CALLER_KEY]) -> CallerKey {
-    let mut bytes = Bytes(bytes);
-    (bytes.word(), bytes.word().cast_signed(), bytes.long())
+impl CallerKey {
+    pub(super) fn read(bytes: &[u8; CALLER_KEY]) -> Self {
+        let mut bytes = Bytes(bytes);
+        let (id, call, thing) = (bytes.word(), bytes.word().cast_signed(), bytes.long());
+        Self { id, call, thing, who: bytes.word(), stack: bytes.word() }
+    }
+
+    pub(super) fn of(key: &Key) -> Self {
+        Self { id: key.id, call: key.call.into(), thing: key.thing, who: key.who, stack: key.stack }
+    }
 }
 
 /// How long that wait was, and the thread as it began.
