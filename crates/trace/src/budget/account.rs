@@ -4,14 +4,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use punctual_linux::syscall_name::name_of;
-use punctual_record::{
-    Budget, BudgetSource, Caller, Frame, Spent, Thing, ThreadBudget, TimePart, Turns, WatchCost, Who,
-};
+use punctual_record::{Budget, BudgetSource, Caller, Spent, Thing, ThreadBudget, TimePart, Turns, WatchCost, Who};
 
-use super::code::{At, Code, Mappings, Snapshot};
+use super::code::Mappings;
 use super::groups::{FREEZER, Groups, cpu_group};
 use super::kernel::Programs;
 use super::kind::kind;
+use super::places::Places;
 use super::raw::{self, By, CallerKey, Deadlines, Info, Key, Name, Sum, how};
 use super::sampled::{self, Place};
 use super::wakeups;
@@ -21,8 +20,6 @@ use crate::names;
 const MOST: usize = 64;
 /// Parts of a thread.
 const PARTS: usize = 64;
-/// Functions of a caller that are kept.
-const FRAMES: usize = 12;
 /// Links of a chain.
 const LINKS: u32 = 8;
 
@@ -49,8 +46,7 @@ pub(super) struct Found<'a> {
     stacks: BTreeMap<u32, Vec<u64>>,
     functions: BTreeMap<u64, String>,
     deadlines: BTreeMap<(u32, i64, u64), Deadlines>,
-    samples: BTreeMap<u32, BTreeMap<Place, u64>>,
-    callers: BTreeMap<CallerKey, Caller>,
+    places: Places,
     groups: &'a Groups,
     pub(super) ended_ns: u64,
     dropped: u64,
@@ -93,36 +89,10 @@ impl<'a> Found<'a> {
         };
         let names_of = names::enclosing(&stacks.values().flatten().copied().collect());
         let infos: BTreeMap<u32, Info> = infos.iter().map(|(id, info)| (word(*id), Info::read(info))).collect();
-        let counts: Vec<(Key, u64)> = {
-            let all = programs.all::<Bytes, [u8; 8]>("samples");
-            all.into_iter().map(|(key, count)| (Key::read(&key), u64::from_ne_bytes(count))).collect()
-        };
-        let address = |key: &Key| Some((infos.get(&key.id).filter(|info| !info.aside)?.name.pid, key.thing));
-        let mut at: BTreeMap<_, u64> = BTreeMap::new();
-        counts.iter().for_each(|(key, count)| {
-            if let Some(address) = address(key) {
-                *at.entry(address).or_default() += count;
-            }
-        });
-        let (callers, frames) = callers(programs, mappings, &infos);
-        let instructions = mappings.instructions(&at.keys().chain(frames.iter().flatten()).copied().collect());
-        let code = instructions.sampled(&at);
-        let mut samples: BTreeMap<u32, BTreeMap<Place, u64>> = BTreeMap::new();
-        for (key, count) in counts {
-            let functions = named_frames(&stacks, &names_of, key.stack);
-            let code = address(&key).and_then(|address| code.get(&address));
-            let place = sampled::place(&key, key.call_name(), code, &functions);
-            *samples.entry(key.id).or_default().entry(place).or_default() += count;
-        }
-        let caller = |((key, ns), frames): (_, Vec<At>)| {
-            let frames: Vec<Frame> = instructions.named(&frames).into_iter().filter_map(frame).take(FRAMES).collect();
-            (!frames.is_empty()).then_some((key, Caller { ns, frames }))
-        };
-        let callers = callers.into_iter().zip(frames).filter_map(caller).collect();
+        let places = Places::read(programs, mappings, &infos, |stack| named_frames(&stacks, &names_of, stack));
         Self {
             sums: programs.sums(),
-            samples,
-            callers,
+            places,
             chains,
             infos,
             names: named("names"),
@@ -224,7 +194,7 @@ impl<'a> Found<'a> {
 
     fn cut_running(&self, id: u32, pid: u32, mut parts: Vec<TimePart>) -> Vec<TimePart> {
         let places: Vec<(Place, u64)> =
-            self.samples.get(&id).into_iter().flatten().map(|(place, n)| (place.clone(), *n)).collect();
+            self.places.samples.get(&id).into_iter().flatten().map(|(place, n)| (place.clone(), *n)).collect();
         if let Some(at) = parts.iter().position(|part| part.spent == Spent::Running && part.call.is_none()) {
             let running = parts.swap_remove(at);
             for mut part in sampled::cut(running, &places) {
@@ -307,7 +277,7 @@ impl<'a> Found<'a> {
         let spent = kind(key, call.as_deref(), &functions);
         let mut part = TimePart { spent, call, ..TimePart::default() };
         part.who = self.who(info, key);
-        let caller = self.callers.get(&CallerKey::of(key));
+        let caller = self.places.callers.get(&CallerKey::of(key));
         // That of a sleep is what was asked for and what came after it.
         let is_of_part = |caller: &&Caller| match key.spent {
             raw::spent::BLOCKED => caller.ns <= sum.longest_ns,
@@ -402,26 +372,6 @@ impl<'a> Found<'a> {
             most_behind_ns: all.most_ns,
         })
     }
-}
-
-/// The longest waits in calls with their lengths, ns, and the addresses in the functions that called.
-fn callers(
-    programs: &Programs,
-    mappings: &Mappings,
-    infos: &BTreeMap<u32, Info>,
-) -> (Vec<(CallerKey, u64)>, Vec<Vec<At>>) {
-    let all = programs.all::<[u8; raw::CALLER_KEY], [u8; raw::CALLER]>("callers");
-    let caller = |(key, caller)| {
-        let key = CallerKey::read(key);
-        let (ns, snapshot) = raw::caller(caller, key.call);
-        Some(((key, ns), (infos.get(&key.id)?.name.pid, snapshot)))
-    };
-    let (callers, threads): (Vec<_>, Vec<(u32, Snapshot)>) = all.iter().filter_map(caller).unzip();
-    (callers, mappings.frames(threads.iter().map(|(pid, snapshot)| (*pid, snapshot))))
-}
-
-fn frame(code: Code) -> Option<Frame> {
-    Some(Frame { function: code.function?, line: code.line, file: code.file })
 }
 
 /// Whether a wait for completions of io_uring that this one ends is for a disk: the kernel's workers complete what files do, and sockets

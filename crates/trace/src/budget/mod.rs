@@ -14,6 +14,7 @@ mod groups;
 mod kernel;
 mod kind;
 mod limits;
+mod places;
 mod pressure;
 mod raw;
 mod sampled;
