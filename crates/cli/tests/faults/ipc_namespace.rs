@@ -21,6 +21,14 @@ pub(crate) fn has_own_objects() -> bool {
     std::env::var_os(INSIDE).is_some_and(|value| value == OWN_OBJECTS)
 }
 
+/// The file in which that process says that it has tried faults: a name that no test has is no failure of the program of tests.
+const TRIED: &str = "PUNCTUAL_FAULTS_TRIED";
+
+/// Says that faults were tried.
+pub(crate) fn has_tried() {
+    std::fs::write(std::env::var_os(TRIED).unwrap(), "yes").unwrap();
+}
+
 /// Runs the test `name` again in namespaces of its own, for the faults with `only` in their names; also where no namespaces can be had.
 pub(crate) fn run_inside(name: &str, only: &str) -> Result<(), String> {
     let with_namespaces = |program: &str| {
@@ -42,6 +50,9 @@ pub(crate) fn run_inside(name: &str, only: &str) -> Result<(), String> {
     if !only.is_empty() {
         command.env("PUNCTUAL_FAULTS_ONLY", only);
     }
+    let tried = tempfile::NamedTempFile::new().unwrap();
+    command.env(TRIED, tried.path());
     let status = command.args([name, "--exact", "--include-ignored", "--nocapture"]).status().unwrap();
-    if status.success() { Ok(()) } else { Err(format!("{only}: {status}; what failed is above")) }
+    let has_tried = tried.as_file().metadata().unwrap().len() > 0;
+    if status.success() && has_tried { Ok(()) } else { Err(format!("{only}: {status}; what failed is above")) }
 }

@@ -127,6 +127,7 @@ pub(crate) fn look(depth: Depth) {
         if !row.is_empty() {
             let cell = |name: &str| row.iter().find(|(subject, _)| *subject == name).map_or("", |(_, cell)| cell);
             say(&format!("{} {:6.1} s", line(fault.name, cell), begin.elapsed().as_secs_f64()));
+            ipc_namespace::has_tried();
         }
     }
     assert!(failed.is_empty(), "{} did not hold:\n{}", failed.len(), failed.join("\n"));
