@@ -133,6 +133,22 @@ fn a_wait_says_where_in_the_program_one_began() {
     let full = shown(&run, &Style { width: 100, ..Style::default() });
     let table = full.lines().skip_while(|line| !line.contains("Where long waits began")).take(3);
     let table = table.collect::<Vec<_>>().join("\n");
+    // Another one is waited for longer, and is not the one that the sentence is about.
+    let mut other = called_by(&[("refill", 30)], part(Spent::Lock, 2500, 20));
+    other.who = Some(Who { thread: "filler".into(), ..Who::default() });
+    let kept = || Loss {
+        place: LossPlace { holder: Some("keeper".into()), ..LossPlace::default() },
+        ..loss(LossKind::Lock, 2000, 90)
+    };
+    let named = [
+        said(kept(), vec![other.clone(), waits.clone()]),
+        said(kept(), vec![other.clone(), TimePart { caller: None, ..waits.clone() }]),
+    ];
+    let input = program(
+        vec![called_by(&[("fetch", 7)], part(Spent::Socket, 2000, 9)), part(Spent::Disk, 300, 9)],
+        vec![loss(LossKind::Input, 2000, 9), loss(LossKind::Disk, 300, 9)],
+    );
+    let input = answer(&input);
     waits.who = None;
     let alone = [said_of(&waits, 90), said_of(&waits, 1)];
     // Nobody knows where: of a script, of a library's own thread, of a wait that is not the loss.
@@ -140,7 +156,7 @@ fn a_wait_says_where_in_the_program_one_began() {
     let library = called_by(&[("__lll_lock_wait", 1), ("__libc_start_main", 2)], part(Spent::Lock, 2000, 90));
     let other = called_by(&[("take", 20)], part(Spent::Pipe, 2000, 90));
     let nowhere = [&script, &library, &other].map(|part| said_of(part, 90));
-    assert_snapshot!([&[both][..], &alone, &nowhere, &[table]].concat().join("\n"));
+    assert_snapshot!([&[both][..], &named, &alone, &nowhere, &[input, table]].concat().join("\n"));
 }
 
 #[test]

@@ -37,23 +37,36 @@ enum Clause {
 pub(crate) fn sentences(budget: &Budget, losses: &[Loss]) -> Vec<String> {
     let Some(first) = losses.first() else { return Vec::new() };
     let mut sentences = vec![sentence(budget, first)];
-    sentences.extend(thread_of(budget, first).and_then(|thread| called_from(first, thread)));
+    let place = thread_of(budget, first).and_then(|thread| called_from(first, thread));
+    // After a sentence about a wait, "its" would be that of the wait.
+    let whose = if place.is_some() {
+        format!("The largest loss of {}", name(&first.subject))
+    } else {
+        "Its largest loss".to_owned()
+    };
+    sentences.extend(place);
     if is_healthy(first.kind)
         && let Some(next) = losses.get(1)
         && let Some(thread) = thread_of(budget, next)
     {
         let share = next.ns as f64 / thread.wall_ns.max(1) as f64;
         let (share, what) = (spoken::share(share), plain(&clause(next, Some(thread)), next, None));
-        sentences.push(format!("Its largest loss is {share} of the run: it {what}."));
+        sentences.push(format!("{whose} is {share} of the run: it {what}."));
     }
     sentences
 }
 
 /// `A wait of 20.5 ms began in take (store.c:20); keeper slept in keep (store.c:17).`
 fn called_from(loss: &Loss, thread: &ThreadBudget) -> Option<String> {
-    let called = |part: &&TimePart| part.caller.as_ref().is_some_and(|caller| caller.own().next().is_some());
-    let parts = thread.parts.iter().filter(|part| belongs(part.spent, loss.kind)).filter(called);
-    let part = parts.max_by_key(|part| part.ns)?;
+    let LossPlace { culprit, peer, holder, file, call, .. } = &loss.place;
+    let names = [culprit, peer, holder].map(Option::as_deref);
+    let mut parts: Vec<&TimePart> = thread.parts.iter().filter(|part| belongs(part.spent, loss.kind)).collect();
+    // What the sentence names may be further down the chain: then it is about none of the parts more than about the others.
+    narrow(&mut parts, |part| part.who.as_ref().is_some_and(|who| names.contains(&Some(&who.thread))));
+    narrow(&mut parts, |part| file.is_some() && part.thing.file == *file);
+    narrow(&mut parts, |part| call.is_some() && part.call == *call);
+    parts.retain(|part| part.caller.as_ref().is_some_and(|caller| caller.own().next().is_some()));
+    let part = parts.into_iter().max_by_key(|part| part.ns)?;
     let caller = part.caller.as_deref()?;
     let frame = caller.own().next()?;
     let place = code(&frame.function, &frame.line);
@@ -70,6 +83,13 @@ fn called_from(loss: &Loss, thread: &ThreadBudget) -> Option<String> {
         Some(format!("; {} {} in {}", name(&who.thread), did(other.spent)?, code(&frame.function, &frame.line)))
     });
     Some(format!("{began}{}.", other.unwrap_or_default()))
+}
+
+/// Keeps those of which it is true, if it is true of any.
+fn narrow(parts: &mut Vec<&TimePart>, is_so: impl Fn(&TimePart) -> bool) {
+    if parts.iter().any(|part| is_so(part)) {
+        parts.retain(|part| is_so(part));
+    }
 }
 
 /// All of them, in a section of the full report; `None` where the first sentence has all.
