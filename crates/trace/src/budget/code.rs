@@ -11,11 +11,12 @@ mod unwind;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, read_to_string};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use punctual_record::SourceLine;
+use rustix::fs::OFlags;
 use symbols::Instruction;
 pub(super) use unwind::Snapshot;
 use unwind::Tables;
@@ -25,7 +26,7 @@ const FIRST: u32 = 3;
 /// Processes whose mappings are kept.
 const PROCESSES: usize = 512;
 
-/// Following calls takes no longer than this, whatever the files say.
+/// Following calls takes no longer than this, and reading lines neither, whatever the files say.
 const LONGEST: Duration = Duration::from_millis(500);
 
 /// An address in a process.
@@ -117,11 +118,12 @@ impl Mappings {
                 by_file.entry(&mapping.file).or_default().push((*at, place));
             }
         }
-        let mut found = BTreeMap::new();
+        let (mut found, until) = (BTreeMap::new(), Instant::now() + LONGEST);
         for (mapped, places) in by_file {
             let own = places.first().map_or(0, |((pid, _), _)| *pid);
             let all = places.iter().map(|(_, place)| *place).collect();
-            let instructions = mapped.open(own).map(|file| symbols::instructions(file, &all)).unwrap_or_default();
+            let instructions =
+                mapped.open(own).map(|file| symbols::instructions(file, &all, until)).unwrap_or_default();
             found.extend(places.into_iter().map(|(at, place)| (at, (mapped, instructions.get(&place).cloned()))));
         }
         Instructions(found)
@@ -199,7 +201,11 @@ impl MappedFile {
     /// Opens it as this process sees it, or as this one does. `None` where it is another file by now.
     fn open(&self, pid: u32) -> Option<File> {
         let is_it = |file: &File| file.metadata().is_ok_and(|metadata| metadata.ino() == self.inode);
-        let open = |path: String| File::open(path).ok().filter(is_it);
+        // Somebody may have put a pipe there, which is opened only when somebody writes.
+        let open = |path: String| {
+            let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path);
+            file.ok().filter(is_it)
+        };
         open(format!("/proc/{pid}/root{}", self.path)).or_else(|| open(self.path.clone()))
     }
 }
@@ -224,6 +230,15 @@ mod tests {
         {
             assert_eq!(Mapping::read(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn the_line_with_the_most_samples_is_that_of_a_function_unless_few_samples_have_a_line() {
+        let [first, second] = [12, 13].map(|line| SourceLine { file: "work.c".into(), line });
+        let most =
+            |nowhere| most_sampled(&[(Some(&first), 4), (Some(&second), 3), (Some(&second), 3), (None, nowhere)]);
+        assert_eq!([most(0), most(30), most(31)], [Some(&second), Some(&second), None]);
+        assert_eq!(most_sampled(&[(None, 5)]), None);
     }
 
     #[inline(never)]

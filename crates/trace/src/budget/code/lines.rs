@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::ops::Bound;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use flate2::read::ZlibDecoder;
 use gimli::RunTimeEndian;
@@ -17,10 +17,21 @@ use super::object_file::LARGEST;
 
 type Bytes<'a> = gimli::EndianSlice<'a, RunTimeEndian>;
 
-/// A table takes no longer than this to read, whatever is in it. What was not reached has no line.
-const LONGEST: Duration = Duration::from_millis(500);
-/// Rows from one look at the clock to the next.
-const ROWS: u32 = 1024;
+/// Rows and addresses from one look at the clock to the next.
+const STEPS: u32 = 1024;
+
+/// Ends the reading of a table in time, whatever is in it: what was not reached has no line.
+struct Patience {
+    until: Instant,
+    steps: u32,
+}
+
+impl Patience {
+    fn is_over(&mut self) -> bool {
+        self.steps = self.steps.wrapping_add(1);
+        self.steps.is_multiple_of(STEPS) && Instant::now() > self.until
+    }
+}
 
 /// What the table of lines knows of some addresses.
 #[derive(Debug, Default)]
@@ -31,8 +42,13 @@ pub(super) struct Lines {
     pub(super) begin: BTreeMap<u64, SourceLine>,
 }
 
-/// The lines at these addresses, and those with which the functions begin that are at `begins`.
-pub(super) fn lines<'a>(file: &File<'a, impl ReadRef<'a>>, addresses: &BTreeSet<u64>, begins: &BTreeSet<u64>) -> Lines {
+/// The lines at these addresses, and those with which the functions begin that are at `begins`, as far as they are found in time.
+pub(super) fn lines<'a>(
+    file: &File<'a, impl ReadRef<'a>>,
+    addresses: &BTreeSet<u64>,
+    begins: &BTreeSet<u64>,
+    until: Instant,
+) -> Lines {
     let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
     let [lines, line_names, names] = [".debug_line", ".debug_line_str", ".debug_str"].map(|name| section(file, name));
     let names = Names {
@@ -40,7 +56,7 @@ pub(super) fn lines<'a>(file: &File<'a, impl ReadRef<'a>>, addresses: &BTreeSet<
         shared: DebugStr::from(Bytes::new(&names, endian)),
     };
     let (mut found, mut rest) = (Lines::default(), Bytes::new(&lines, endian));
-    let (table, until) = (DebugLine::new(&lines, endian), Instant::now() + LONGEST);
+    let (table, mut patience) = (DebugLine::new(&lines, endian), Patience { until, steps: 0 });
     while let (at, Ok((length, _))) = (lines.len() - rest.len(), rest.read_initial_length()) {
         if rest.skip(length).is_err() || Instant::now() > until {
             break;
@@ -48,7 +64,7 @@ pub(super) fn lines<'a>(file: &File<'a, impl ReadRef<'a>>, addresses: &BTreeSet<
         // A unit that cannot be read is left out.
         let unit = table.program(DebugLineOffset(at), if file.is_64() { 8 } else { 4 }, None, None);
         if let Ok(unit) = unit {
-            of_unit(unit, &names, (addresses, begins), until, &mut found);
+            of_unit(unit, &names, (addresses, begins), &mut patience, &mut found);
         }
     }
     found
@@ -93,7 +109,7 @@ fn of_unit(
     unit: gimli::IncompleteLineProgram<Bytes<'_>>,
     names: &Names<'_>,
     (addresses, begins): (&BTreeSet<u64>, &BTreeSet<u64>),
-    until: Instant,
+    patience: &mut Patience,
     found: &mut Lines,
 ) {
     let line_of =
@@ -101,10 +117,8 @@ fn of_unit(
     let mut rows = unit.rows();
     // Address, file and line. Functions that the linker left out begin at address 0.
     let (mut before, mut is_left_out): (Option<(u64, u64, u64)>, _) = (None, false);
-    let mut looked_at = 0_u32;
     while let Ok(Some((header, row))) = rows.next_row() {
-        looked_at = looked_at.wrapping_add(1);
-        if looked_at.is_multiple_of(ROWS) && Instant::now() > until {
+        if patience.is_over() {
             return;
         }
         let address = row.address();
@@ -112,6 +126,9 @@ fn of_unit(
             None => is_left_out = address == 0,
             Some((begin, file, line)) if !is_left_out && line != 0 && begin < address => {
                 for place in addresses.range((Bound::Included(begin), Bound::Excluded(address))) {
+                    if patience.is_over() {
+                        return;
+                    }
                     found.at.extend(line_of(header, file, line).map(|line| (*place, line)));
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::time::Instant;
 
 use object::read::ReadCache;
 use object::{Object as _, ObjectSymbol as _, ObjectSymbolTable as _, Symbol, SymbolKind};
@@ -23,8 +24,8 @@ pub(super) struct Instruction {
     pub(super) line: Option<SourceLine>,
 }
 
-/// What is at these places of a file.
-pub(super) fn instructions(file: File, places: &BTreeSet<u64>) -> BTreeMap<u64, Instruction> {
+/// What is at these places of a file. Lines that are not found until then are left out.
+pub(super) fn instructions(file: File, places: &BTreeSet<u64>, until: Instant) -> BTreeMap<u64, Instruction> {
     let cache = ReadCache::new(file);
     let Ok(object) = object::File::parse(Bounded(&cache)) else { return BTreeMap::new() };
     let segments = Segments::read(&object);
@@ -33,12 +34,16 @@ pub(super) fn instructions(file: File, places: &BTreeSet<u64>) -> BTreeMap<u64, 
     let addresses = places.keys().copied().collect();
     let debug_cache = debug_file(&object).map(ReadCache::new);
     let debug = debug_cache.as_ref().and_then(|cache| object::File::parse(Bounded(cache)).ok());
-    let found = debug.map(|debug| at_addresses(&debug, &addresses)).unwrap_or_default();
-    let found = if found.is_empty() { at_addresses(&object, &addresses) } else { found };
+    let found = debug.map(|debug| at_addresses(&debug, &addresses, until)).unwrap_or_default();
+    let found = if found.is_empty() { at_addresses(&object, &addresses, until) } else { found };
     found.into_iter().map(|(address, instruction)| (places[&address], instruction)).collect()
 }
 
-fn at_addresses<'a>(object: &object::File<'a, Bounded<'a>>, addresses: &BTreeSet<u64>) -> BTreeMap<u64, Instruction> {
+fn at_addresses<'a>(
+    object: &object::File<'a, Bounded<'a>>,
+    addresses: &BTreeSet<u64>,
+    until: Instant,
+) -> BTreeMap<u64, Instruction> {
     let Some(table) = object.symbol_table().or_else(|| object.dynamic_symbol_table()) else { return BTreeMap::new() };
     // A label without a size would take all code after it that has no name.
     let is_function =
@@ -53,7 +58,7 @@ fn at_addresses<'a>(object: &object::File<'a, Bounded<'a>>, addresses: &BTreeSet
     };
     let inside: Vec<_> = addresses.iter().filter_map(|address| Some((*address, at(*address)?))).collect();
     let begins = inside.iter().map(|(_, (begin, _))| *begin).collect();
-    let lines = lines::lines(object, addresses, &begins);
+    let lines = lines::lines(object, addresses, &begins, until);
     let instruction = |(address, (begin, index))| {
         let function = readable(table.symbol_by_index(index).ok()?.name().ok()?);
         let own = lines.begin.get(&begin);
@@ -96,7 +101,68 @@ fn without_parameters(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+    use std::process::Command;
+    use std::time::Duration;
+
+    use object::ObjectSection as _;
+
     use super::*;
+
+    /// `work` begins with code of helper.h, and computes in its own lines 12 and 13.
+    const SOURCE: &str = "#line 3 \"helper.h\"
+static inline __attribute__((always_inline)) unsigned help(unsigned x) { return x * 2654435761u ^ x >> 7; }
+#line 10 \"/srv/made/work.c\"
+__attribute__((noinline)) unsigned work(unsigned x) {
+    x = help(x);
+    for (unsigned n = 0; n < 1000; n++)
+        x ^= x << 13, x ^= x >> 17, x ^= x << 5;
+    return x;
+}
+int main(int count, char **words) { (void)words; return (int)work((unsigned)count); }
+";
+
+    fn compiled(folder: &Path, options: &[&str]) -> Option<std::path::PathBuf> {
+        let (source, program) = (folder.join("source.c"), folder.join("program"));
+        std::fs::write(&source, SOURCE).unwrap();
+        let mut compiler = Command::new("cc");
+        compiler.args(options).args(["-g", "-O2", "-o"]).arg(&program).arg(&source);
+        match compiler.status() {
+            Ok(status) => assert!(status.success(), "{options:?}"),
+            Err(_) => return None,
+        }
+        Some(program)
+    }
+
+    #[test]
+    fn a_line_is_of_the_function_and_not_of_code_that_was_put_into_it() {
+        let folder = tempfile::tempdir().unwrap();
+        for options in
+            [&["-gdwarf-5"][..], &["-gdwarf-4"], &["-gdwarf-3", "-gstrict-dwarf"], &["-gdwarf-5", "-gz=zlib"]]
+        {
+            let Some(program) = compiled(folder.path(), options) else {
+                punctual_testing::skip("lines of a C program: there is no compiler");
+                return;
+            };
+            let file = std::fs::read(&program).unwrap();
+            let object = object::File::parse(file.as_slice()).unwrap();
+            let symbol = object.symbols().find(|symbol| symbol.name() == Ok("work")).unwrap();
+            let section = object.section_by_name(".text").unwrap();
+            let begin = symbol.address() - section.address() + section.file_range().unwrap().0;
+            let places: BTreeSet<u64> = (begin..begin + symbol.size()).collect();
+            let until = Instant::now() + Duration::from_secs(60);
+            let found = instructions(File::open(&program).unwrap(), &places, until);
+            assert_eq!(found.len() as u64, symbol.size(), "{options:?}");
+            assert!(found.values().all(|at| at.function == "work" && at.begin == symbol.address()), "{found:?}");
+            let lines: BTreeSet<_> = found.values().filter_map(|at| at.line.clone()).collect();
+            assert!(lines.iter().all(|line| line.file == "work.c" && (10..=15).contains(&line.line)), "{lines:?}");
+            assert!(lines.iter().any(|line| line.line == 13), "{options:?}: {lines:?}");
+            assert!(found.values().any(|at| at.line.is_none()), "{options:?}: a part of it is of helper.h");
+            let late = instructions(File::open(&program).unwrap(), &places, Instant::now() - Duration::from_secs(1));
+            assert!(late.values().all(|at| at.line.is_none() && at.function == "work"), "there was no time for lines");
+        }
+    }
 
     #[test]
     fn names_are_those_of_the_source() {

@@ -11,6 +11,8 @@ use object::{Object as _, ObjectSection as _};
 
 use super::object_file::{Bounded, Segments};
 
+/// Each program of Go has this section (debug/buildinfo).
+const GO: &str = ".go.buildinfo";
 /// Calls that are followed.
 const MOST: usize = 32;
 
@@ -55,7 +57,7 @@ pub(super) enum Tables {
         header: Vec<u8>,
         frames: Vec<u8>,
     },
-    /// It has no such tables: its functions keep a frame pointer, as those of Go do.
+    /// It is of Go, whose functions have no such tables, and keep a frame pointer.
     FramePointers,
 }
 
@@ -72,7 +74,8 @@ impl Tables {
                 let bases = BaseAddresses::default().set_eh_frame_hdr(header_at).set_eh_frame(frames_at);
                 Self::Exceptions { segments: Segments::read(&object), bases, header, frames }
             }
-            _ => Self::FramePointers,
+            _ if object.section_by_name(GO).is_some() => Self::FramePointers,
+            _ => return None,
         };
         Some(Rc::new(tables))
     }
@@ -146,4 +149,28 @@ pub(super) fn frames(snapshot: &Snapshot, mut find: impl FnMut(u64) -> Option<(R
         now = caller;
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frame_pointers_are_followed_as_far_as_the_stack_is_known() {
+        let stack = 0x7000;
+        let mut words = vec![0; 16];
+        // A frame pointer, and after it where the function returns to: at 0x7010, 0x7030, and beyond what was read.
+        (words[2], words[3]) = (stack + 0x30, 0x4111);
+        (words[6], words[7]) = (stack + 0x800, 0x4222);
+        let snapshot = Snapshot { is_in_call: true, instruction: 0x4001, stack, frame: stack + 0x10, link: 0, words };
+        let tables = Rc::new(Tables::FramePointers);
+        let known = |address| Some((Rc::clone(&tables), address));
+        assert_eq!(frames(&snapshot, known), [0x4000, 0x4110, 0x4221]);
+        assert_eq!(frames(&Snapshot { is_in_call: false, ..snapshot.clone() }, |_| None), [0x4001]);
+        // A frame below the stack is none, and no circle is followed for ever.
+        assert_eq!(frames(&Snapshot { frame: stack - 16, ..snapshot.clone() }, known), [0x4000]);
+        let mut circle = snapshot;
+        circle.words[6] = stack + 0x30;
+        assert_eq!(frames(&circle, known).len(), 3);
+    }
 }
