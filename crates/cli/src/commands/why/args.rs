@@ -46,7 +46,7 @@ pub(crate) struct WhyArgs {
     pub(crate) advise: bool,
     /// Hide command lines, and the paths of files and control groups, in all that is shown or written
     ///
-    /// Names of threads, processes and functions stay.
+    /// Names of threads, processes, functions and source files stay.
     #[arg(long, conflicts_with_all = of_own_waits())]
     pub(crate) redact: bool,
     /// Durations of own waits
