@@ -34,12 +34,15 @@ fn watching_prints_what_each_method_shows_so_far() {
 
 #[test]
 fn a_calibration_has_its_figures_and_its_proof() {
-    punctual_testing::undisturbed(|longer| calibrates(u64::from(longer) * 20));
+    // No wait is shortened by more than it takes: where sleeps add much, it has to be longer.
+    punctual_testing::undisturbed(|longer| calibrates(u64::from(longer) * 20, u64::from(longer) * 100));
 }
 
-/// With this many samples. Other programs can make slack of 1 ns look longer than 50 us, and a sleep add nothing.
-fn calibrates(samples: u64) -> Result<(), punctual_testing::Disturbed> {
-    let result = measured(&["calibrate", "--timer-slack", "50us,1ns", "--samples", &samples.to_string(), "--quiet"]).0;
+/// With this many samples, and this wait. Other programs can make slack of 1 ns look longer than 50 us, and a sleep add nothing.
+fn calibrates(samples: u64, check_us: u64) -> Result<(), punctual_testing::Disturbed> {
+    let (amount, check) = (samples.to_string(), format!("{check_us}us"));
+    let slack = ["calibrate", "--timer-slack", "50us,1ns"];
+    let result = measured(&[&slack[..], &["--samples", &amount, "--check", &check, "--quiet"]].concat()).0;
     let figure = |name: &str, conditions: &str| {
         result
             .series

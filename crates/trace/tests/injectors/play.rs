@@ -7,6 +7,7 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use punctual_linux::clock::{Clock, now_ns};
+use punctual_linux::memory::Shared;
 use punctual_linux::sched::{current_thread_id, set_nice};
 use punctual_linux::sleep;
 use punctual_record::{Causes, LateWake};
@@ -36,6 +37,7 @@ pub(crate) struct Stage {
     pub(crate) hits: AtomicUsize,
     /// When delays were injected.
     windows: Mutex<Vec<(u64, u64)>>,
+    pub(crate) host: Host,
 }
 
 /// What was seen without the injector and with it.
@@ -44,6 +46,7 @@ pub(crate) struct Seen {
     pub(crate) quiet: Vec<LateWake>,
     pub(crate) late: Vec<LateWake>,
     pub(crate) windows: Vec<(u64, u64)>,
+    pub(crate) host: Host,
     /// Of both.
     pub(crate) causes: Causes,
 }
@@ -181,7 +184,8 @@ impl Stage {
         wakes.retain(|wake| !self.crew || wake.thread == VICTIM);
         wakes.sort_by_key(|wake| wake.at_ns);
         let late = wakes.split_off(wakes.partition_point(|wake| wake.at_ns < watcher.begun[1]));
-        Seen { quiet: wakes, late, windows: std::mem::take(&mut self.windows.lock().unwrap()), causes }
+        let windows = std::mem::take(&mut *self.windows.lock().unwrap());
+        Seen { quiet: wakes, late, windows, host: self.host.clone(), causes }
     }
 }
 
@@ -233,6 +237,51 @@ pub(crate) fn pause(ns: u64) {
 pub(crate) fn spin_until(time: u64) {
     while now() < time {
         std::hint::spin_loop();
+    }
+}
+
+/// The same of a thread above all others of its CPU: the times when it did not run were the host's, or an interrupt's.
+pub(crate) fn spin_on_top_until(time: u64, host: &Host) {
+    let mut last = now();
+    while last < time {
+        let at = now();
+        if at - last > Host::SHORTEST_NS {
+            host.took(last, at);
+        }
+        last = at;
+    }
+}
+
+/// When the host had the victim's CPU, as threads that spin noticed. Child processes note it too.
+#[derive(Clone)]
+pub(crate) struct Host {
+    /// From and to. The first pair counts the others.
+    times: Shared<[AtomicU64]>,
+}
+
+impl Host {
+    const SHORTEST_NS: u64 = 20_000;
+    const MOST: usize = 10_000;
+
+    fn took(&self, from: u64, to: u64) {
+        let last = self.times[0].fetch_add(1, Ordering::Relaxed) as usize + 1;
+        if let Some([begin, end]) = self.times.get(2 * last..2 * last + 2) {
+            begin.store(from, Ordering::Relaxed);
+            end.store(to, Ordering::Relaxed);
+        }
+    }
+
+    /// The longest time between these that it had the CPU.
+    pub(crate) fn longest_ns(&self, from: u64, to: u64) -> u64 {
+        let (times, _) = self.times.as_chunks::<2>();
+        let within = times[1..].iter().map(|[begin, end]| (begin.load(Ordering::Relaxed), end.load(Ordering::Relaxed)));
+        within.filter(|(begin, end)| *begin < to && *end > from).map(|(begin, end)| end - begin).max().unwrap_or(0)
+    }
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self { times: Shared::slice(2 * Self::MOST).unwrap() }
     }
 }
 

@@ -8,7 +8,7 @@ use punctual_record::Cause;
 use crate::groups::{Group, Settings};
 use crate::judge::Injector;
 use crate::place;
-use crate::play::{Seen, Stage, now, spin_until};
+use crate::play::{Seen, Stage, now, spin_on_top_until};
 
 const OF_THREADS: Injector = Injector { cause: Cause::OtherThread, least_ns: 200_000, ..Injector::SLEEP };
 
@@ -33,8 +33,11 @@ fn busy_fifo(stage: &Stage, wanted: usize) -> Option<Seen> {
         }
         while let Some(deadline) = stage.next_deadline(300_000) {
             let begin = now();
-            spin_until(deadline + 400_000);
-            stage.injected(begin, now());
+            spin_on_top_until(deadline + 400_000, &stage.host);
+            // What made the injector late made the victim late too.
+            if begin < deadline {
+                stage.injected(begin, now());
+            }
         }
     };
     Some(stage.play(wanted, || real_time_victim(stage), injector))
