@@ -332,20 +332,19 @@ int signalled(u64 *context)
     return 0;
 }
 
-/* Now and then: where a watched thread runs. The time itself is in the sums. */
-SEC("perf_event")
-int sampled(void *context)
+/* Now and then: where a watched thread runs, with the ms from one sample to the next. The time itself is in the sums. */
+INLINE void sample(void *context, u64 ms)
 {
     struct cpu *cpu = cpu_of(bpf_get_smp_processor_id());
     struct control *all = control();
     if (!cpu || !cpu->watched || !all || all->ended_at)
-        return 0;
+        return;
     struct task_struct *task = bpf_get_current_task_btf();
     struct thread *thread = watched(task);
     u32 zero = 0;
     struct stack *stack = bpf_map_lookup_elem(&scratch_samples, &zero);
     if (!thread || !stack || thread->ended || thread->state != RUNNING)
-        return 0;
+        return;
     struct key key = {.id = thread->id, .spent = RUNNING};
     struct registers registers = {};
     read_registers(task, &registers);
@@ -353,18 +352,31 @@ int sampled(void *context)
     key.stack = keep(stack, bpf_get_stack(context, stack, sizeof *stack, 0));
     key.how = (registers.call < 0 ? OUTSIDE_CALL : 0) | (key.stack ? IN_KERNEL : 0);
     key.thing = key.stack ? 0 : registers.instruction;
-    u64 one = 1, *known = bpf_map_lookup_elem(&samples, &key);
-    if (!known && !bpf_map_update_elem(&samples, &key, &one, BPF_NOEXIST))
-        return 0;
+    u64 *known = bpf_map_lookup_elem(&samples, &key);
+    if (!known && !bpf_map_update_elem(&samples, &key, &ms, BPF_NOEXIST))
+        return;
     if (!known) {
         /* No room: where it runs is not known. */
         key.thing = 0;
         known = bpf_map_lookup_elem(&samples, &key);
     }
     if (known)
-        __sync_fetch_and_add(known, 1);
+        __sync_fetch_and_add(known, ms);
     else
-        bpf_map_update_elem(&samples, &key, &one, BPF_NOEXIST);
+        bpf_map_update_elem(&samples, &key, &ms, BPF_NOEXIST);
+}
+
+SEC("perf_event")
+int sampled_often(void *context)
+{
+    sample(context, 1);
+    return 0;
+}
+
+SEC("perf_event")
+int sampled(void *context)
+{
+    sample(context, 4);
     return 0;
 }
 

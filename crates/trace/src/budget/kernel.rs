@@ -7,7 +7,7 @@ use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 
 use aya::maps::{Array, HashMap, Map, MapData, MapError};
-use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
+use aya::programs::perf_event::{PerfEventConfig, PerfEventLinkId, PerfEventScope, SamplePolicy, SoftwareEvent};
 use aya::programs::{BtfTracePoint, Iter, PerfEvent, Program, ProgramError};
 use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf, EbpfLoader, Pod};
@@ -51,8 +51,11 @@ const WAKEUP: &str = "hrtimer_wakeup";
 /// The function of the timers of timerfd_create(2) (fs/timerfd.c).
 const TIMERFD: &str = "timerfd_tmrproc";
 
-/// From one sample to the next: no multiple of the periods that programs have.
-const SAMPLE_NS: u64 = 1_009_000;
+/// The programs that sample, and from one sample to the next: no multiple of the periods that programs have. The first is for programs that
+/// end soon. A sample takes tens of microseconds, so that one each ms is in one of a hundred round trips of 10 us, and is their 99th
+/// percentile.
+const OFTEN: (&str, u64) = ("sampled_often", 1_009_000);
+const SELDOM: (&str, u64) = ("sampled", 4_036_000);
 
 /// Threads that load programs, and the stack of each.
 const LOADERS: usize = 8;
@@ -86,6 +89,8 @@ pub(super) struct Programs {
     left_out: usize,
     /// /proc/kallsyms names the kernel's functions.
     has_symbols: bool,
+    /// The links of the program that samples often, while it does.
+    often: Vec<PerfEventLinkId>,
 }
 
 impl Programs {
@@ -115,9 +120,11 @@ impl Programs {
             let program = tracepoint_program(&mut ebpf, name)?;
             program.attach().map_err(|error| program_refused(tracepoint, &error))?;
         }
-        sample(&mut ebpf)?;
-        let mut programs =
-            Self { ebpf, stats: enable_stats(Stats::RunTime).ok(), price_ns: None, left_out: 0, has_symbols };
+        sampler(&mut ebpf, SELDOM.0)?.load().map_err(|error| program_refused(SELDOM.0, &error))?;
+        sampler(&mut ebpf, OFTEN.0)?.load().map_err(|error| program_refused(OFTEN.0, &error))?;
+        let often = sample(&mut ebpf, OFTEN)?;
+        let stats = enable_stats(Stats::RunTime).ok();
+        let mut programs = Self { ebpf, stats, price_ns: None, left_out: 0, has_symbols, often };
         programs.seed(target)?;
         Ok(programs)
     }
@@ -174,6 +181,16 @@ impl Programs {
         if runs > 0 {
             self.price_ns = Some(ns / runs as f64);
             self.stats = None;
+        }
+    }
+
+    /// Samples seldom from now on: who runs for longer has samples enough.
+    pub(super) fn sample_seldom(&mut self) {
+        if !self.often.is_empty() && sample(&mut self.ebpf, SELDOM).is_ok_and(|links| links.len() == self.often.len()) {
+            let often = std::mem::take(&mut self.often);
+            if let Ok(program) = sampler(&mut self.ebpf, OFTEN.0) {
+                often.into_iter().for_each(|link| drop(program.detach(link)));
+            }
         }
     }
 
@@ -299,18 +316,18 @@ fn tracepoint_program<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a 
 }
 
 /// Begins to sample all CPUs. Where perf_event_open(2) is refused, running time is not cut.
-fn sample(ebpf: &mut Ebpf) -> Result<()> {
-    let program = ebpf.program_mut("sampled").ok_or_else(no_map)?;
-    let program: &mut PerfEvent = program.try_into().map_err(|error| refused("sampled", &error))?;
-    program.load().map_err(|error| program_refused("sampled", &error))?;
-    for cpu in tap::online() {
-        let (clock, period) = (PerfEventConfig::Software(SoftwareEvent::CpuClock), SamplePolicy::Period(SAMPLE_NS));
-        let scope = PerfEventScope::AllProcessesOneCpu { cpu: cpu as u32 };
-        if program.attach(clock, scope, period, false).is_err() {
-            break;
-        }
-    }
-    Ok(())
+fn sample(ebpf: &mut Ebpf, (name, ns): (&str, u64)) -> Result<Vec<PerfEventLinkId>> {
+    let program = sampler(ebpf, name)?;
+    let of_cpu = |cpu| {
+        let (clock, period) = (PerfEventConfig::Software(SoftwareEvent::CpuClock), SamplePolicy::Period(ns));
+        program.attach(clock, PerfEventScope::AllProcessesOneCpu { cpu }, period, false).ok()
+    };
+    Ok(tap::online().into_iter().map(|cpu| cpu as u32).map_while(of_cpu).collect())
+}
+
+fn sampler<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut PerfEvent> {
+    let program = ebpf.program_mut(name).ok_or_else(no_map)?;
+    program.try_into().map_err(|error: ProgramError| refused(name, &error))
 }
 
 fn iterator(ebpf: &mut Ebpf) -> Result<&mut Iter> {

@@ -114,6 +114,9 @@ impl Ledger {
     pub fn look(&mut self) {
         if Instant::now() >= self.next {
             self.programs.learn_price();
+            if self.between > FIRST {
+                self.programs.sample_seldom();
+            }
             self.between = BETWEEN.min(2 * self.between);
             self.next = Instant::now() + self.between;
             self.meet();

@@ -5,8 +5,8 @@ use punctual_record::{Spent, Thing, TimePart};
 use super::code::Code;
 use super::raw::{Key, how};
 
-/// Fewer samples say nothing: their share is off by a third.
-const FEWEST: u64 = 10;
+/// Samples of less than these ms say nothing: the share of six is off by 40 %.
+const FEWEST_MS: u64 = 24;
 
 /// Functions of a thread that are told apart: those with the most samples.
 const FUNCTIONS: usize = 8;
@@ -48,10 +48,10 @@ pub(super) fn place(key: &Key, call: Option<String>, code: Option<&Code>, functi
     (Spent::Running, call, None)
 }
 
-/// The time on the CPU in parts, as samples found it. They sum to it.
+/// The time on the CPU in parts, as samples found it: each is of some ms. They sum to it.
 pub(super) fn cut(running: TimePart, places: &[(Place, u64)]) -> Vec<TimePart> {
     let all: u64 = places.iter().map(|(_, count)| count).sum();
-    if all < FEWEST {
+    if all < FEWEST_MS {
         return vec![running];
     }
     let told_apart = most_seen(places);
@@ -102,9 +102,9 @@ mod tests {
         let running = TimePart { ns: 1_000_001, times: 5, longest_ns: 9, spent: Spent::Running, ..TimePart::default() };
         let place = |spent, call: Option<&str>| (spent, call.map(str::to_owned), None);
         let places = [
-            (place(Spent::Running, None), 6),
-            (place(Spent::FaultCopy, None), 3),
-            (place(Spent::Running, Some("brk")), 3),
+            (place(Spent::Running, None), 12),
+            (place(Spent::FaultCopy, None), 6),
+            (place(Spent::Running, Some("brk")), 6),
         ];
         let parts = cut(running.clone(), &places);
         assert_eq!(parts.iter().map(|part| part.ns).sum::<u64>(), running.ns);
