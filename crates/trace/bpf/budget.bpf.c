@@ -113,8 +113,10 @@ int waking(u64 *context)
 }
 
 /* Adds the turn that ends to its epoch. */
-INLINE void note_epoch(struct cpu *cpu, u64 now)
+ALONE int note_epoch(struct cpu *cpu, u64 now)
 {
+    if (!cpu)
+        return 0;
     struct turn *turn = &cpu->ring[cpu->head & (RING - 1)];
     struct epoch *epoch = &cpu->epochs[cpu->epoch & (EPOCHS - 1)];
     if (turn->start - epoch->begin > EPOCH_NS) {
@@ -125,7 +127,7 @@ INLINE void note_epoch(struct cpu *cpu, u64 now)
         cpu->epoch++;
     }
     if (!turn->tid)
-        return;
+        return 0;
     for (u32 at = 0; at < TENANTS; at++) {
         if (!epoch->tids[at]) {
             epoch->tids[at] = turn->tid;
@@ -133,9 +135,10 @@ INLINE void note_epoch(struct cpu *cpu, u64 now)
         }
         if (epoch->tids[at] == turn->tid) {
             epoch->ns[at] += now - turn->start;
-            return;
+            return 0;
         }
     }
+    return 0;
 }
 
 INLINE void note_turn(struct cpu *cpu, struct task_struct *next, struct thread *to, u64 now)

@@ -39,8 +39,6 @@ ALONE u64 refilled(struct thread *thread, u64 after)
 
 /* Ready: who had the CPU meanwhile. */
 struct walk {
-    struct thread *thread;
-    struct cpu *cpu;
     u64 from, to, refill;
     u32 at, head, held;
     /* Who had the CPU since then, in one turn or several: not added yet. */
@@ -48,11 +46,18 @@ struct walk {
     u64 since;
 };
 
+/* Pointers in what is an argument of a function that is checked alone are numbers to it, so they are beside it. */
+struct walker {
+    struct thread *thread;
+    struct cpu *cpu;
+    struct walk walk;
+};
+
 /* Adds the time of who had the CPU last, up to now. */
-INLINE void end_turns(struct walk *walk)
+INLINE void end_turns(struct walk *walk, struct thread *thread)
 {
-    struct key key = {.kind = kind_word(walk->thread->id, READY, walk->who ? THREAD : NOBODY, -1), .who_stack = walk->who};
-    add(walk->thread, &key, walk->since, walk->from);
+    struct key key = {.kind = kind_word(thread->id, READY, walk->who ? THREAD : NOBODY, -1), .who_stack = walk->who};
+    add(thread, &key, walk->since, walk->from);
     walk->since = walk->from;
 }
 
@@ -115,55 +120,58 @@ INLINE u32 own_number(struct thread *thread, struct task_struct *task)
 
 INLINE u32 number_of_turn(struct turn *turn)
 {
-    if (!turn->as)
-        turn->as = number_of(&turn->alias, turn->tid, turn->tgid);
+    if (!turn->as) {
+        struct alias alias = turn->alias;
+        turn->as = number_of(&alias, turn->tid, turn->tgid);
+    }
     return turn->as;
 }
 
 /* The thread is held no longer since this time. */
-INLINE void let_go(struct walk *walk, u64 time)
+INLINE void let_go(struct walk *walk, struct thread *thread, u64 time)
 {
-    struct key key = {.id = walk->thread->id, .spent = spent_held(walk->held), .call = -1};
+    struct key key = {.id = thread->id, .spent = spent_held(walk->held), .call = -1};
     if (time > walk->to)
         time = walk->to;
     if (time > walk->from) {
-        add(walk->thread, &key, walk->from, time);
+        add(thread, &key, walk->from, time);
         walk->since = walk->from = time;
     }
     walk->held = NOT_HELD;
 }
 
-static long piece(u32 count, struct walk *walk)
+ALONE int piece(struct walk *walk, struct thread *thread, struct cpu *cpu)
 {
-    struct thread *thread = walk->thread;
-    struct turn *turn = &walk->cpu->ring[walk->at & (RING - 1)];
+    if (!walk || !thread || !cpu)
+        return 1;
+    struct turn *turn = &cpu->ring[walk->at & (RING - 1)];
     u64 until = walk->to;
     if (walk->at != walk->head) {
-        until = walk->cpu->ring[(walk->at + 1) & (RING - 1)].start;
+        until = cpu->ring[(walk->at + 1) & (RING - 1)].start;
         if (until > walk->to)
             until = walk->to;
     }
     if (walk->held == BY_QUOTA) {
         if (turn->tid && turn->group == thread->group)
-            let_go(walk, turn->start);
+            let_go(walk, thread, turn->start);
         else if (walk->refill && walk->refill < until)
-            let_go(walk, walk->refill);
+            let_go(walk, thread, walk->refill);
     } else if (walk->held == BY_RT_LIMIT && turn->tid && turn->prio < 100) {
-        let_go(walk, turn->start);
+        let_go(walk, thread, turn->start);
     }
     if (!walk->held && until > walk->from && thread->rt && turn->prio >= 100 && until - walk->from > RT_WAIT_NS) {
-        end_turns(walk);
+        end_turns(walk, thread);
         walk->held = BY_RT_LIMIT;
     }
     if (!walk->held && until > walk->from) {
         u32 who = turn->tid ? number_of_turn(turn) : 0;
         if (who != walk->who)
-            end_turns(walk);
+            end_turns(walk, thread);
         walk->who = who;
         walk->from = until;
     }
     if (!walk->held && turn->ran_out && turn->group == thread->group) {
-        end_turns(walk);
+        end_turns(walk, thread);
         walk->held = BY_QUOTA;
         walk->refill = refilled(thread, until);
     }
@@ -173,11 +181,18 @@ static long piece(u32 count, struct walk *walk)
     return 0;
 }
 
-/* The same by epochs, where the ring does not reach back. */
-static long epoch_piece(u32 count, struct walk *walk)
+static long next_piece(u32 count, struct walker *walker)
 {
-    struct epoch *epoch = &walk->cpu->epochs[walk->at & (EPOCHS - 1)];
-    u64 begin = epoch->begin, end = walk->cpu->epochs[(walk->at + 1) & (EPOCHS - 1)].begin;
+    return piece(&walker->walk, walker->thread, walker->cpu) != 0;
+}
+
+/* The same by epochs, where the ring does not reach back. */
+ALONE int epoch_piece(struct walk *walk, struct thread *thread, struct cpu *cpu)
+{
+    if (!walk || !thread || !cpu)
+        return 1;
+    struct epoch *epoch = &cpu->epochs[walk->at & (EPOCHS - 1)];
+    u64 begin = epoch->begin, end = cpu->epochs[(walk->at + 1) & (EPOCHS - 1)].begin;
     u32 last = walk->at == walk->head;
     walk->at++;
     if (last || end > walk->to)
@@ -186,8 +201,8 @@ static long epoch_piece(u32 count, struct walk *walk)
         begin = walk->from;
     if (!epoch->begin || end <= begin)
         return last;
-    struct key key = {.id = walk->thread->id, .spent = READY, .call = -1};
-    add(walk->thread, &key, walk->from, begin);
+    struct key key = {.id = thread->id, .spent = READY, .call = -1};
+    add(thread, &key, walk->from, begin);
     u64 whole = end - epoch->begin, within = end - begin;
     for (u32 at = 0; at < TENANTS; at++) {
         u64 share = whole ? (epoch->ns[at] >> 10) * within / ((whole >> 10) + 1) : 0;
@@ -197,14 +212,19 @@ static long epoch_piece(u32 count, struct walk *walk)
             continue;
         key.by = THREAD;
         key.who = epoch->as[at];
-        add(walk->thread, &key, begin, begin + share);
+        add(thread, &key, begin, begin + share);
         begin += share;
     }
     key.by = NOBODY;
     key.who = 0;
-    add(walk->thread, &key, begin, end);
+    add(thread, &key, begin, end);
     walk->since = walk->from = end;
     return last || end >= walk->to;
+}
+
+static long next_epoch(u32 count, struct walker *walker)
+{
+    return epoch_piece(&walker->walk, walker->thread, walker->cpu) != 0;
 }
 
 /* The most frequent case, where one thread had the CPU all the while. Returns whether it is. */
@@ -226,37 +246,40 @@ ALONE int end_ready(struct thread *thread, u64 now)
     struct cpu *cpu = cpu_of(thread->cpu);
     if (cpu && end_in_one_turn(thread, cpu, now))
         return 0;
-    struct walk walk = {.thread = thread, .from = thread->since, .to = now, .held = thread->held, .since = thread->since};
+    struct walker walker = {.thread = thread, .cpu = cpu};
+    struct walk *walk = &walker.walk;
+    walk->from = walk->since = thread->since;
+    walk->to = now;
+    walk->held = thread->held;
     if (cpu && now > thread->since) {
-        walk.cpu = cpu;
-        if (walk.held == BY_QUOTA)
-            walk.refill = refilled(thread, thread->since);
+        if (walk->held == BY_QUOTA)
+            walk->refill = refilled(thread, thread->since);
         u32 head = cpu->head, first = thread->ready_at;
         if (head - first >= RING - 1) {
             /* The ring no longer has who ran first. */
             first = head - (RING - 2);
             u64 known = cpu->ring[first & (RING - 1)].start;
-            if (walk.held == BY_QUOTA && walk.refill && walk.refill < known)
-                let_go(&walk, walk.refill);
-            if (!walk.held && known > walk.from) {
-                walk.to = known < now ? known : now;
-                walk.head = cpu->epoch;
-                walk.at = cpu->epoch - (EPOCHS - 2);
-                bpf_loop(EPOCHS, epoch_piece, &walk, 0);
-                walk.to = now;
+            if (walk->held == BY_QUOTA && walk->refill && walk->refill < known)
+                let_go(walk, thread, walk->refill);
+            if (!walk->held && known > walk->from) {
+                walk->to = known < now ? known : now;
+                walk->head = cpu->epoch;
+                walk->at = cpu->epoch - (EPOCHS - 2);
+                bpf_loop(EPOCHS, next_epoch, &walker, 0);
+                walk->to = now;
             }
         }
-        walk.head = head;
-        walk.at = first;
+        walk->head = head;
+        walk->at = first;
         if (first == head)
-            piece(0, &walk);
+            piece(walk, thread, cpu);
         else
-            bpf_loop(RING, piece, &walk, 0);
+            bpf_loop(RING, next_piece, &walker, 0);
     }
-    end_turns(&walk);
-    if (walk.from < now)
-        add_plain(thread, spent_held(walk.held), walk.from, now);
-    thread->held = walk.held;
+    end_turns(walk, thread);
+    if (walk->from < now)
+        add_plain(thread, spent_held(walk->held), walk->from, now);
+    thread->held = walk->held;
     thread->since = now;
     return 0;
 }

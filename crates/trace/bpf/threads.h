@@ -168,8 +168,10 @@ ALONE int link_chain(struct thread *thread, struct thread *waker, u64 from, u64 
 }
 
 /* Ends a wait. */
-INLINE void end_blocked(struct thread *thread, u64 now)
+ALONE int end_blocked(struct thread *thread, u64 now)
 {
+    if (!thread)
+        return 0;
     struct key *wait = &thread->wait;
     u64 since = thread->since, asked = thread->asked;
     if (wait->by == TIMER && asked && wait->spent != STOPPED && wait->spent != TRACED) {
@@ -195,6 +197,7 @@ INLINE void end_blocked(struct thread *thread, u64 now)
     }
     thread->asked = 0;
     thread->since = now;
+    return 0;
 }
 
 INLINE void count(struct cpu *cpu)

@@ -5,25 +5,32 @@
 
 #include "ready.h"
 
+/* What interrupts took of the time since the stretch began. Returns when its rest begins. */
+ALONE u64 end_interrupts(struct thread *thread, struct cpu *cpu, u64 now)
+{
+    if (!thread || !cpu)
+        return now;
+    u64 from = thread->since;
+    for (u32 vector = 0; vector < VECTORS; vector++) {
+        u64 ns = cpu->vectors[vector];
+        if (!ns)
+            continue;
+        cpu->vectors[vector] = 0;
+        if (ns > now - from)
+            ns = now - from;
+        struct key key = {.kind = kind_word(thread->id, INTERRUPTED, vector < DEVICES ? SOFTIRQ : INTERRUPT, -1)};
+        key.who_stack = vector < DEVICES ? vector : vector == TICKS ? OWN_TIMER : cpu->line;
+        add(thread, &key, from, from + ns);
+        from += ns;
+    }
+    cpu->busy_vectors = 0;
+    return from;
+}
+
 /* Running, less what interrupts took. */
 INLINE void end_running(struct thread *thread, struct cpu *cpu, u64 now)
 {
-    u64 from = thread->since;
-    if (cpu && cpu->busy_vectors) {
-        for (u32 vector = 0; vector < VECTORS; vector++) {
-            u64 ns = cpu->vectors[vector];
-            if (!ns)
-                continue;
-            cpu->vectors[vector] = 0;
-            if (ns > now - from)
-                ns = now - from;
-            struct key key = {.kind = kind_word(thread->id, INTERRUPTED, vector < DEVICES ? SOFTIRQ : INTERRUPT, -1)};
-            key.who_stack = vector < DEVICES ? vector : vector == TICKS ? OWN_TIMER : cpu->line;
-            add(thread, &key, from, from + ns);
-            from += ns;
-        }
-        cpu->busy_vectors = 0;
-    }
+    u64 from = cpu && cpu->busy_vectors ? end_interrupts(thread, cpu, now) : thread->since;
     add_running(thread, from, now);
     thread->since = now;
 }
