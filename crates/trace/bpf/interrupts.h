@@ -71,6 +71,12 @@ int timer_started(u64 *context)
     struct cpu *cpu = cpu_of(bpf_get_smp_processor_id());
     if (!cpu || cpu->interrupt || cpu->softirq || cpu->timer)
         return 0;
+    /* Others start themselves anew in the interrupt, maybe of a thread whose CPU time the kernel has not counted yet. */
+    struct hrtimer *timer = (void *)context[0];
+    u64 function = (u64)timer->function;
+    bool of_file = TIMERFD && function == TIMERFD;
+    if (WAKEUP && function != WAKEUP && !of_file)
+        return 0;
     struct task_struct *task = bpf_get_current_task_btf();
     bool seen = cpu->ring[cpu->head & (RING - 1)].tid == (u32)task->pid;
     struct thread *thread = seen && !cpu->watched ? NULL : watched(task);
@@ -79,11 +85,6 @@ int timer_started(u64 *context)
     if (!seen && (thread->state == READY || thread->state == BLOCKED))
         arrived_unseen(thread, task, bpf_ktime_get_ns());
     if (thread->state != RUNNING)
-        return 0;
-    struct hrtimer *timer = (void *)context[0];
-    u64 function = (u64)timer->function;
-    bool of_file = TIMERFD && function == TIMERFD;
-    if (WAKEUP && function != WAKEUP && !of_file)
         return 0;
     struct hrtimer_clock_base *base = NULL;
     s64 expires = 0, offset = 0;

@@ -144,7 +144,7 @@ struct thread {
  * others from a CPU are not a million sums. */
 struct alias {
     u64 name[2], leader[2];
-    u32 tgid; /* 0: it is neither watched nor punctual itself */
+    u32 tgid; /* 0: it is neither watched, nor to be, nor punctual itself */
     s32 nice;
     u32 policy, rt_priority;
 };

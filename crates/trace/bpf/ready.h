@@ -87,7 +87,7 @@ APART u32 number_of(struct alias *alias, u32 tid, u32 tgid)
     return number;
 }
 
-/* Who is watched, and who watches, is not one with others of its name. */
+/* Who is watched, or is to be, and who watches, is not one with others of its name. */
 INLINE void call_alias(struct task_struct *task, bool is_watched, struct alias *alias)
 {
     struct task_struct *leader = task->group_leader;
@@ -96,7 +96,9 @@ INLINE void call_alias(struct task_struct *task, bool is_watched, struct alias *
     alias->name[1] = own[1];
     alias->leader[0] = of_leader[0];
     alias->leader[1] = of_leader[1];
-    alias->tgid = is_watched || task->tgid == SELF ? task->tgid : 0;
+    u32 tgid = task->tgid;
+    bool is_told_apart = is_watched || tgid == SELF || (EXECUTES && tgid == EXECUTES) || (PROCESS && tgid == PROCESS);
+    alias->tgid = is_told_apart ? tgid : 0;
     alias->nice = task->static_prio - 120;
     alias->policy = task->policy;
     alias->rt_priority = task->rt_priority;

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use punctual_record::{Budget, Spent, Stop, StopSignal, ThreadBudget, ThreadPolicy, TimePart};
 use punctual_testing::{Disturbed, undisturbed};
+use punctual_trace::Ledger;
 
-use crate::{assert_whole, ns, spent, took, watched};
+use crate::{assert_whole, may_sum, ns, spent, took, watched};
 
 const MS: u64 = 1_000_000;
 
@@ -355,6 +356,39 @@ fn a_process_with_the_name_of_the_one_that_watches_is_told_apart() {
         let processes: Vec<u32> = had_the_cpu.filter_map(|part| Some(part.who.as_ref()?.pid)).collect();
         assert!(processes.contains(&std::process::id()) && processes.contains(&namesake), "{thread:?}");
     });
+}
+
+#[test]
+fn a_program_is_not_who_had_its_name_before_it_was_executed() {
+    if !may_sum() {
+        return;
+    }
+    let _alone = punctual_testing::alone();
+    let cpu = punctual_testing::first_cpu();
+    let shell = |script: &str| {
+        let shell = Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap();
+        punctual_linux::sched::set_affinity(shell.id().cast_signed(), &[cpu]).unwrap();
+        shell
+    };
+    let mut program = shell("read line; read line; exec sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'");
+    let mut ledger = Ledger::begin_at_exec(program.id().cast_signed()).unwrap();
+    let mut to_program = program.stdin.take().unwrap();
+    to_program.write_all(b"\n").unwrap();
+    // It runs under this name, and is not watched yet.
+    sleep(Duration::from_millis(100));
+    let mut hog = shell("while :; do :; done");
+    to_program.write_all(b"\n").unwrap();
+    while program.try_wait().unwrap().is_none() {
+        ledger.look();
+        sleep(Duration::from_millis(10));
+    }
+    let budget = ledger.end().unwrap();
+    hog.kill().unwrap();
+    hog.wait().unwrap();
+    let thread = budget.threads.iter().find(|thread| thread.pid == program.id()).unwrap();
+    let who: Vec<_> = spent(thread, Spent::Ready).into_iter().filter_map(|part| part.who.as_ref()).collect();
+    assert!(who.iter().any(|who| who.thread == "sh"), "{thread:?}");
+    assert!(who.iter().all(|who| who.pid != program.id()), "{thread:?}");
 }
 
 #[test]

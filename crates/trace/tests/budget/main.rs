@@ -11,13 +11,21 @@ use std::time::{Duration, Instant};
 use punctual_record::{Budget, Spent, ThreadBudget, TimePart};
 use punctual_trace::{Ledger, Target};
 
+/// Whether the kernel takes the programs; where it does not, that is said.
+pub(crate) fn may_sum() -> bool {
+    if !punctual_testing::needs_root("to load programs into the kernel") {
+        return false;
+    }
+    let has_types = std::path::Path::new("/sys/kernel/btf/vmlinux").exists();
+    if !has_types {
+        punctual_testing::lacks(punctual_testing::Lack::File("/sys/kernel/btf/vmlinux"));
+    }
+    has_types
+}
+
 /// A ledger over this thread and those that it creates; None where the kernel refuses, which is said.
 pub(crate) fn ledger() -> Option<Ledger> {
-    if !punctual_testing::needs_root("to load programs into the kernel") {
-        return None;
-    }
-    if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        punctual_testing::lacks(punctual_testing::Lack::File("/sys/kernel/btf/vmlinux"));
+    if !may_sum() {
         return None;
     }
     let own = rustix::thread::gettid().as_raw_nonzero().get();
