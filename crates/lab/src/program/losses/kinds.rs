@@ -15,6 +15,9 @@ const SLACK_NS: u64 = 100_000;
 /// Less slack is not worth a change. Sleeps that are late by half of the slack on average are so by the slack, and those for this share of the
 /// run are a loss: a few long ones are not. Those of 1 ms are late by a little more.
 const LEAST_SLACK_NS: u64 = 10_000;
+/// Any interrupt within the slack ends a sleep. A kernel of HZ=1000 has one each ms, so that no slack makes sleeps later than half of that on
+/// average.
+const HALF_TICK_NS: u64 = 400_000;
 const BY_SLACK: f64 = 0.05;
 /// Page faults of new memory are a loss where they are this part of what the thread does.
 const TAKES: f64 = 0.25;
@@ -293,7 +296,7 @@ impl<'a> Facts<'a> {
     fn slept_longer(&self, part: &TimePart) -> Option<Sort> {
         let each = part.ns / part.times.max(1);
         let by_slack = match self.thread.timer_slack_ns {
-            Some(slack) => slack >= LEAST_SLACK_NS && each >= slack / 2,
+            Some(slack) => slack >= LEAST_SLACK_NS && each >= HALF_TICK_NS.min(slack / 2),
             None => each > SLACK_NS,
         };
         let is_ordinary = matches!(self.thread.policy, ThreadPolicy::Fair(_) | ThreadPolicy::Idle);

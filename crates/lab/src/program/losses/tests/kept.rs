@@ -240,6 +240,12 @@ fn a_sleep_is_longer_by_slack_and_the_usual_slack_is_no_loss() {
     assert_eq!(with(Some(50_000), fair, 120, 2_400), LossKind::OnTime, "50 us each: what sleeps of 1.25 ms cost");
     assert_eq!(with(Some(1), fair, 1500, 30_000), LossKind::OnTime, "there is no slack");
     assert_eq!(with(Some(200_000), fair, 1500, 30_000), LossKind::OnTime, "such a slack makes longer sleeps");
+    assert_eq!(with(Some(5_000_000), fair, 1070, 457), LossKind::TimerSlack, "a tick within the slack ended each");
+    assert_eq!(
+        with(Some(5_000_000), fair, 130, 457),
+        LossKind::OnTime,
+        "0.28 ms each: no tick comes so soon on average"
+    );
     assert_eq!(with(Some(50_000), ThreadPolicy::RealTime(50), 1500, 30_000), LossKind::OnTime, "it has no slack");
 }
 
