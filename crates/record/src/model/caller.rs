@@ -36,7 +36,7 @@ pub struct Frame {
 }
 
 /// Libraries of the system, by how the names of their files begin: those of C and C++, the virtual machine of Java, and what `punctual run` loads.
-const LIBRARIES: [&str; 11] = [
+const LIBRARIES: [&str; 12] = [
     "ld-",
     "libc.so",
     "libc-",
@@ -47,6 +47,7 @@ const LIBRARIES: [&str; 11] = [
     "libc++",
     "libgcc_s",
     "libjvm",
+    "libjli",
     "libpunctual",
 ];
 /// Functions of languages and their runtimes that are in the files of programs, by how their names begin: Rust, C++, libuv, what starts a
@@ -137,6 +138,8 @@ mod tests {
         assert_eq!(own(&node), None);
         assert_eq!(own(&[&node[..], &[("node::SpinEventLoopInternal", "/usr/bin/node")]].concat()), None);
         assert_eq!(own(&[&node[..], &[("serve", "/srv/server")]].concat()).as_deref(), Some("serve"), "it links libuv");
-        assert_eq!(own(&[("os::PlatformMonitor::wait", "/usr/lib/jvm/lib/server/libjvm.so")]), None);
+        let jvm =
+            [("jni_DestroyJavaVM", "/usr/lib/jvm/lib/server/libjvm.so"), ("JavaMain", "/usr/lib/jvm/lib/libjli.so")];
+        assert_eq!(own(&jvm), None);
     }
 }
