@@ -114,6 +114,26 @@ fn threads_that_are_switched_while_their_watch_begins_have_their_time() {
     });
 }
 
+#[test]
+fn samples_weigh_the_time_from_one_to_the_next() {
+    let own = sched::current_thread_id();
+    let Some(mut programs) = attached(&Target { tids: vec![own], with_children: false }) else { return };
+    let compute = |ms: i64| {
+        let begin = now_ns(Clock::ThreadCpu);
+        while now_ns(Clock::ThreadCpu) - begin < ms * 1_000_000 {}
+    };
+    // A CPU is known to run it from its next switch on.
+    std::thread::sleep(Duration::from_millis(1));
+    compute(200);
+    programs.sample_seldom();
+    assert!(programs.often.is_empty(), "each CPU has the other program");
+    compute(400);
+    programs.end().unwrap();
+    let ms: u64 = programs.all::<[u8; raw::KEY], [u8; 8]>("samples").into_values().map(u64::from_ne_bytes).sum();
+    // Without their weight, the later ones would be 100 of 300.
+    assert!((400..900).contains(&ms), "{ms} ms of 600");
+}
+
 /// For how long a hidden turn lasts at least.
 const HIDDEN_NS: i64 = 300_000;
 
