@@ -201,7 +201,7 @@ impl MappedFile {
     /// Opens it as this process sees it, or as this one does. `None` where it is another file by now.
     fn open(&self, pid: u32) -> Option<File> {
         let is_it = |file: &File| file.metadata().is_ok_and(|metadata| metadata.ino() == self.inode);
-        // Somebody may have put a pipe there, which is opened only when somebody writes.
+        // open(2) of a pipe blocks until a process opens it for writing.
         let open = |path: String| {
             let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path);
             file.ok().filter(is_it)

@@ -186,11 +186,13 @@ impl Programs {
 
     /// Samples seldom from now on: who runs for longer has samples enough.
     pub(super) fn sample_seldom(&mut self) {
-        if !self.often.is_empty() && sample(&mut self.ebpf, SELDOM).is_ok_and(|links| links.len() == self.often.len()) {
-            let often = std::mem::take(&mut self.often);
-            if let Ok(program) = sampler(&mut self.ebpf, OFTEN.0) {
-                often.into_iter().for_each(|link| drop(program.detach(link)));
-            }
+        // Once: what both programs sampled would count twice.
+        let often = std::mem::take(&mut self.often);
+        if !often.is_empty()
+            && let Ok(program) = sampler(&mut self.ebpf, OFTEN.0)
+        {
+            often.into_iter().for_each(|link| drop(program.detach(link)));
+            let _ = sample(&mut self.ebpf, SELDOM);
         }
     }
 

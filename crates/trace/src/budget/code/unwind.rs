@@ -167,7 +167,7 @@ mod tests {
         let known = |address| Some((Rc::clone(&tables), address));
         assert_eq!(frames(&snapshot, known), [0x4000, 0x4110, 0x4221]);
         assert_eq!(frames(&Snapshot { is_in_call: false, ..snapshot.clone() }, |_| None), [0x4001]);
-        // A frame below the stack is none, and no circle is followed for ever.
+        // Each frame is above the one before, so the walk ends.
         assert_eq!(frames(&Snapshot { frame: stack - 16, ..snapshot.clone() }, known), [0x4000]);
         let mut circle = snapshot;
         circle.words[6] = stack + 0x30;
