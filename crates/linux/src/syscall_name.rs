@@ -1,8 +1,12 @@
 //! Names of the system calls that this project uses, and of those that block, by their number on this architecture.
 
-/// The name of system call `number`; `syscall 123` for one not in the table.
+/// The name of system call `number`, also as [`number_of_32_bit_call`] gives it; `syscall 123` for one not in the table.
 #[must_use]
 pub fn name_of(number: i64) -> String {
+    if let own @ 0..512 = number - OF_32_BITS {
+        let known = of_32_bits().find(|(known, _)| *known == own);
+        return known.map_or_else(|| format!("32-bit syscall {own}"), |(_, name)| name.to_owned());
+    }
     let known = table().find(|(known, _)| *known == number);
     known.map_or_else(|| format!("syscall {number}"), |(_, name)| (*name).to_owned())
 }
@@ -11,6 +15,22 @@ pub fn name_of(number: i64) -> String {
 #[must_use]
 pub fn number_of(name: &str) -> Option<i64> {
     table().find(|(_, known)| *known == name).map(|(number, _)| *number)
+}
+
+/// This and its own number is a call of a 32-bit program that has no number here.
+const OF_32_BITS: i64 = 1024;
+/// From here on, a call has one number on all architectures (Linux 5.1).
+const ALIKE: i64 = 424;
+
+/// The number here of a call that a 32-bit program makes on this 64-bit kernel: programs of one kernel have two tables of calls.
+#[must_use]
+pub fn number_of_32_bit_call(number: i64) -> i64 {
+    let known = of_32_bits().find(|(known, _)| *known == number);
+    known.and_then(|(_, name)| number_of(name)).unwrap_or(if (0..ALIKE).contains(&number) {
+        OF_32_BITS + number
+    } else {
+        number
+    })
 }
 
 fn table() -> impl Iterator<Item = &'static (i64, &'static str)> {
@@ -202,9 +222,29 @@ names! {
 #[cfg(not(target_arch = "x86_64"))]
 const OF_X86_64: &[(i64, &str)] = &[];
 
+/// Calls of 32-bit programs by their numbers, with the names that they have in programs of 64 bits.
+fn of_32_bits() -> impl Iterator<Item = (i64, &'static str)> {
+    let text = if cfg!(target_arch = "x86_64") { include_str!("syscall_name/i386.tbl") } else { "" };
+    text.lines()
+        .filter_map(|line| line.split_once('\t'))
+        .filter_map(|(number, name)| Some((number.parse().ok()?, name)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_of_32_bits_has_the_name_of_the_same_call_here() {
+        let name = |number| name_of(number_of_32_bit_call(number));
+        assert_eq!((name(99), name(449)), ("32-bit syscall 99".to_owned(), name_of(449)));
+        if cfg!(target_arch = "x86_64") {
+            assert_eq!(
+                [162, 407, 240, 3, 102].map(name),
+                ["nanosleep", "clock_nanosleep", "futex", "read", "socketcall"]
+            );
+        }
+    }
 
     #[test]
     fn known_and_unknown_numbers() {

@@ -53,6 +53,14 @@ struct thread_info {
     u32 cpu;
 };
 
+struct thread_info___x86 {
+    u32 status;
+};
+
+struct thread_info___arm64 {
+    unsigned long flags;
+};
+
 struct cfs_rq {
     int throttle_count;
 };
@@ -201,7 +209,7 @@ struct irqaction {
 };
 
 struct pt_regs___x86 {
-    unsigned long bp, di, si, dx, r10, orig_ax, ip, sp;
+    unsigned long bx, cx, bp, di, si, dx, r10, orig_ax, ip, sp;
 };
 
 struct user_pt_regs___arm64 {
@@ -253,6 +261,8 @@ struct bpf_iter__task {
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 #define TIMER_ABSTIME 1
+#define TS_COMPAT 2        /* x86, in `status`: the call has the numbers and registers of 32 bits */
+#define TIF_32BIT (1 << 22) /* arm64, in `flags` */
 #define CLONE_VFORK 0x4000
 #define EAGAIN 11
 #define WRITE_LOCK 1

@@ -338,6 +338,8 @@ const volatile u64 WAKEUP = 0;   /* the function of the timers that end waits */
 const volatile u64 TIMERFD = 0;  /* that of the timers of timerfd_create(2) */
 const volatile u64 REFILL = 0;   /* the function of the timer that fills quotas up */
 const volatile u8 CALLS[512] = {};
+/* Those of 32-bit programs, by their numbers: the number here. */
+const volatile u16 CALLS_OF_32_BITS[512] = {};
 
 /* What both sides see. */
 struct control {

@@ -53,15 +53,20 @@ INLINE void read_registers(struct task_struct *task, struct registers *found)
     if (HAS(x86->orig_ax)) {
         found->call = x86->orig_ax;
         found->instruction = x86->ip;
-        found->arguments[0] = x86->di;
-        found->arguments[1] = x86->si;
+        bool narrow = found->call >= 0 && ((struct thread_info___x86 *)&task->thread_info)->status & TS_COMPAT;
+        found->arguments[0] = narrow ? x86->bx : x86->di;
+        found->arguments[1] = narrow ? x86->cx : x86->si;
         found->arguments[2] = x86->dx;
+        if (narrow)
+            found->call = CALLS_OF_32_BITS[found->call & 511];
     } else if (HAS(arm->syscallno)) {
         found->call = arm->syscallno;
         found->instruction = arm->pc;
         found->arguments[0] = arm->orig_x0;
         found->arguments[1] = arm->regs[1];
         found->arguments[2] = arm->regs[2];
+        if (found->call >= 0 && ((struct thread_info___arm64 *)&task->thread_info)->flags & TIF_32BIT)
+            found->call = CALLS_OF_32_BITS[found->call & 511];
     }
     if (found->call < 0 || found->call >= 4096)
         found->call = -1;

@@ -30,6 +30,7 @@ mod thread;
 mod times;
 mod tracefs;
 mod watch;
+mod width;
 mod worst;
 
 pub use budget::{Counted, Ledger};

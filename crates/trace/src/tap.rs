@@ -9,6 +9,7 @@ use crate::clocks::Offsets;
 use crate::event::Event;
 use crate::filter::Threads;
 use crate::source::Source;
+use crate::width::Widths;
 use crate::{Error, Result, Tracefs};
 
 /// How much a CPU's ring holds until it is read.
@@ -59,6 +60,7 @@ pub struct Tap {
     ahead_ns: i64,
     /// Read, but too young: an earlier one of another CPU may still come.
     young: Vec<Event>,
+    widths: Widths,
 }
 
 /// Events that were read at once.
@@ -98,7 +100,7 @@ impl Tap {
 
     fn reading(source: Source, tracepoints: Vec<Tracepoint>, missing: Vec<&'static str>) -> Self {
         let ahead_ns = Offsets::read().monotonic_ns;
-        Self { source, tracepoints, missing, lost: 0, ahead_ns, young: Vec::new() }
+        Self { source, tracepoints, missing, lost: 0, ahead_ns, young: Vec::new(), widths: Widths::default() }
     }
 
     /// Begins recording, or suspends it.
@@ -138,14 +140,21 @@ impl Tap {
     /// Reads what was recorded until a millisecond ago; the rest comes with the next call.
     pub fn read(&mut self) -> Batch {
         let until = now_ns().saturating_sub(SETTLED.as_nanos() as u64);
-        let mut batch = self.read_all();
+        let mut batch = self.drain();
         let settled = batch.events.partition_point(|event| event.time_ns < until);
         self.young = batch.events.split_off(settled);
+        self.widths.translate(&mut batch.events);
         batch
     }
 
     /// Reads all that was recorded. Call it when recording is off.
     pub fn read_all(&mut self) -> Batch {
+        let mut batch = self.drain();
+        self.widths.translate(&mut batch.events);
+        batch
+    }
+
+    fn drain(&mut self) -> Batch {
         let mut batch = Batch { events: std::mem::take(&mut self.young), losses: Vec::new() };
         let (tracepoints, ahead_ns, mut last) = (&self.tracepoints, self.ahead_ns, (usize::MAX, 0));
         self.source.drain(&mut |ring, cpu, record| {

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
 use punctual_record::LossKind;
-use punctual_testing::{Disturbed, eventually, undisturbed, until};
+use punctual_testing::{Disturbed, Lack, eventually, lacks, undisturbed, until};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::support::{causes, output, punctual, saw_events, text};
@@ -91,6 +91,57 @@ fn sleeps_of_a_program_and_of_its_children_are_seen() {
     let asked = sleeps.asked.unwrap();
     assert!((9_900_000..=10_200_000).contains(&asked.p50_ns), "{asked:?}");
     assert_eq!(sleeps.causes.iter().map(|cause| cause.time.total_ns).sum::<u64>(), sleeps.late.total_ns);
+}
+
+/// An ELF file for the i386 (elf(5)): its head, one segment, and code that sleeps 20 ms, 20 times, by `int 0x80`.
+#[cfg(target_arch = "x86_64")]
+fn program_of_32_bits() -> Vec<u8> {
+    const AT: u32 = 0x0804_8000;
+    const HEAD: u32 = 52 + 32;
+    let code: &[u8] = &[
+        0xbe, 20, 0, 0, 0, // mov $20, %esi
+        0xb8, 162, 0, 0, 0, // mov $nanosleep, %eax
+        0xbb, 0x74, 0x80, 0x04, 0x08, // mov $time, %ebx
+        0x31, 0xc9, 0xcd, 0x80, // xor %ecx, %ecx; int $0x80
+        0x4e, 0x75, 0xef, // dec %esi; jne
+        0xb8, 1, 0, 0, 0, // mov $exit, %eax
+        0x31, 0xdb, 0xcd, 0x80, 0x90, // xor %ebx, %ebx; int $0x80; nop
+    ];
+    let time = [0_u32, 20_000_000];
+    let size = HEAD + code.len() as u32 + 8;
+    let head = [b"\x7fELF\x01\x01\x01".as_slice(), &[0; 9], &[2, 0, 3, 0]].concat();
+    let words = [1, AT + HEAD, 52, 0, 0, 0x0020_0034, 1, 0, 1, 0, AT, AT, size, size, 5, 0x1000].map(u32::to_le_bytes);
+    [&head, words.as_flattened(), code, time.map(u32::to_le_bytes).as_flattened()].concat()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_program_of_32_bits_has_the_names_of_its_own_calls() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let [program, json] = ["sleeper", "why.json"].map(|name| folder.path().join(name));
+    std::fs::write(&program, program_of_32_bits()).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    const EMULATION: &str = "/proc/sys/abi/vsyscall32";
+    if !std::path::Path::new(EMULATION).exists() {
+        return lacks(Lack::File(EMULATION));
+    }
+    let left = output(&["why", "--full", "--json", json.to_str().unwrap(), "--", program.to_str().unwrap()]);
+    assert_eq!(left.status.code(), Some(0), "{}", text(&left.stderr));
+    let causes = causes(&json);
+    if !saw_events(&causes) {
+        return;
+    }
+    let calls: Vec<&str> = causes.calls.iter().map(|call| call.call.as_str()).collect();
+    assert_eq!(calls, ["nanosleep"]);
+    if let Some(budget) = causes.budget.filter(|budget| !budget.threads.is_empty()) {
+        let waits = budget.threads[0].parts.iter().filter_map(|part| part.call.as_deref());
+        assert!(
+            waits.clone().count() > 0 && waits.clone().all(|call| call == "nanosleep"),
+            "{:?}",
+            budget.threads[0].parts
+        );
+    }
 }
 
 #[test]

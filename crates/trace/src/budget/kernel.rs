@@ -14,7 +14,7 @@ use aya::{Btf, Ebpf, EbpfLoader, Pod};
 use flate2::read::GzDecoder;
 use punctual_linux::bpf;
 
-use super::calls::calls;
+use super::calls;
 use super::raw;
 use crate::clocks::Offsets;
 use crate::{Error, Result, Target, names, tap};
@@ -100,7 +100,7 @@ impl Programs {
         let found = names::addresses_of([REFILL, WAKEUP, TIMERFD]);
         let has_symbols = found.iter().any(Option::is_some);
         let [refill, wakeup, timerfd] = found.map(Option::unwrap_or_default);
-        let (calls, children, own) = (calls(), u32::from(target.with_children), std::process::id());
+        let (children, own) = (u32::from(target.with_children), std::process::id());
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
             .allow_unsupported_maps()
@@ -112,7 +112,8 @@ impl Programs {
             .override_global("REFILL", &refill, true)
             .override_global("WAKEUP", &wakeup, true)
             .override_global("TIMERFD", &timerfd, true)
-            .override_global("CALLS", &calls, true)
+            .override_global("CALLS", &calls::kinds(), true)
+            .override_global("CALLS_OF_32_BITS", &calls::of_32_bits(), true)
             .load(&object()?)
             .map_err(|error| refused("loading the programs", &error))?;
         load(&mut ebpf, &btf)?;
