@@ -156,7 +156,12 @@ fn a_wait_says_where_in_the_program_one_began() {
     let library = called_by(&[("__lll_lock_wait", 1), ("__libc_start_main", 2)], part(Spent::Lock, 2000, 90));
     let other = called_by(&[("take", 20)], part(Spent::Pipe, 2000, 90));
     let nowhere = [&script, &library, &other].map(|part| said_of(part, 90));
-    assert_snapshot!([&[both][..], &named, &alone, &nowhere, &[input, table]].concat().join("\n"));
+    // A place from which little of the time comes is not where it went.
+    let few = said(
+        loss(LossKind::Lock, 2000, 90),
+        vec![part(Spent::Lock, 1700, 4), called_by(&[("take", 20)], part(Spent::Lock, 300, 86))],
+    );
+    assert_snapshot!([&[both][..], &named, &alone, &nowhere, &[few, input, table]].concat().join("\n"));
 }
 
 #[test]

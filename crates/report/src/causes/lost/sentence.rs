@@ -56,6 +56,9 @@ pub(crate) fn sentences(budget: &Budget, losses: &[Loss]) -> Vec<String> {
     sentences
 }
 
+/// The part that has a place is at least one in this many of the loss: where less began is not where the time went.
+const PLACED: u64 = 4;
+
 /// `A wait of 20.5 ms began in take (store.c:20); keeper slept in keep (store.c:17).`
 fn called_from(loss: &Loss, thread: &ThreadBudget) -> Option<String> {
     let LossPlace { culprit, peer, holder, file, call, .. } = &loss.place;
@@ -65,8 +68,9 @@ fn called_from(loss: &Loss, thread: &ThreadBudget) -> Option<String> {
     narrow(&mut parts, |part| part.who.as_ref().is_some_and(|who| names.contains(&Some(&who.thread))));
     narrow(&mut parts, |part| file.is_some() && part.thing.file == *file);
     narrow(&mut parts, |part| call.is_some() && part.call == *call);
+    let all_ns: u64 = parts.iter().map(|part| part.ns).sum();
     parts.retain(|part| part.caller.as_ref().is_some_and(|caller| caller.own().next().is_some()));
-    let part = parts.into_iter().max_by_key(|part| part.ns)?;
+    let part = parts.into_iter().max_by_key(|part| part.ns).filter(|part| part.ns >= all_ns / PLACED)?;
     let caller = part.caller.as_deref()?;
     let frame = caller.own().next()?;
     let place = code(&frame.function, &frame.line);
