@@ -26,6 +26,11 @@ pub enum Error {
     /// The kernel refuses them to this user, or to this container.
     #[error("programs in the kernel: {0}")]
     NotPermitted(String),
+    /// The kernel does so to all: it lets nobody read its memory.
+    #[error(
+        "the kernel is locked down for confidentiality, so no program in it may read its memory (kernel_lockdown(7))"
+    )]
+    LockedDown,
     /// Another program traces.
     #[error("tracefs is in use: {0} is not as after boot")]
     InUse(&'static str),
@@ -47,6 +52,7 @@ impl Error {
                 Some("setcap cap_bpf,cap_perfmon=ep PROGRAM, or run it as root outside of a container")
             }
             Self::Programs(_) => Some("run it as root on a kernel with BTF (CONFIG_DEBUG_INFO_BTF)"),
+            Self::LockedDown => Some("boot it with lockdown=integrity, or without"),
             Self::Namespace => Some("run it outside of the container"),
             Self::InUse(_) => Some("end the other tracer first"),
             Self::NoEvent(_) | Self::NoTracer | Self::Linux(_) => None,

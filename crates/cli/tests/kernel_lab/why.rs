@@ -32,3 +32,23 @@ echo "BEGIN RUN"; cat /tmp/run.json; echo; echo "END RUN"
         assert!(slept > 250_000_000, "{kernel}: asked for 300 ms, {slept} ns asleep");
     }
 }
+
+/// A kernel under lockdown lets no program read its memory: the counters are left, and the screen says why.
+#[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
+fn a_kernel_under_lockdown_is_named() {
+    let Some(machine) = machine(Kernel::V6_12, Table::PStates) else { return };
+    let machine = machine.append("lsm=lockdown,capability lockdown=confidentiality");
+    let done = run(
+        &machine,
+        1,
+        r#"
+punctual why --json /tmp/run.json -- sleep 0.3 >/tmp/run.txt 2>&1
+is status 0 $?
+echo "BEGIN RUN"; cat /tmp/run.json; echo; echo "END RUN"
+"#,
+    );
+    let causes = written(&done.stdout).causes.unwrap();
+    assert_eq!(causes.budget.as_ref().map(|budget| budget.source), Some(BudgetSource::Files));
+    assert!(causes.missing.iter().any(|unseen| unseen.what.contains("kernel_lockdown(7)")), "{:?}", causes.missing);
+}

@@ -367,12 +367,28 @@ fn program_refused(what: &str, error: &ProgramError) -> Error {
     match error {
         ProgramError::LoadError { io_error, verifier_log } => {
             let log = verifier_log.to_string();
-            let last = log.lines().rev().find(|line| !line.starts_with("processed")).unwrap_or_default();
-            let said = format!("{what}: {io_error}: {last}");
+            if is_locked_down(&log) {
+                return Error::LockedDown;
+            }
+            let said = format!("{what}: {io_error}: {}", last_reason(&log));
             if is_not_permitted(io_error) { Error::NotPermitted(said) } else { Error::Programs(said) }
         }
         other => refused(what, other),
     }
+}
+
+/// The last line that is neither about the verifier's work nor a hint.
+fn last_reason(log: &str) -> &str {
+    const ITS_WORK: [&str; 4] = ["processed", "stack", "subprog", "verification"];
+    let is_reason = |line: &&str| {
+        line.starts_with(|first: char| !first.is_whitespace()) && !ITS_WORK.iter().any(|word| line.starts_with(word))
+    };
+    log.lines().rev().find(is_reason).unwrap_or_default()
+}
+
+/// Whether the verifier knows no helper that reads the kernel's memory: so it is under lockdown. Lines of the program begin with a number.
+fn is_locked_down(log: &str) -> bool {
+    log.lines().any(|line| line.contains("bpf_probe_read") && !line.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// CPUs that the machine may have.

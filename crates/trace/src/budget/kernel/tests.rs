@@ -26,6 +26,19 @@ fn attached(target: &Target) -> Option<Programs> {
     }
 }
 
+/// The ends of logs of Linux 6.1 and 7.3 under lockdown, and of one that refused the size of a read.
+#[test]
+fn lockdown_is_told_from_a_program_that_is_refused() {
+    let locked =
+        "43: (b4) w2 = 8\n44: (85) call bpf_probe_read#4\nunknown func bpf_probe_read#4\nverification time 79009 usec";
+    let newer = "30: (85) call bpf_probe_read#4\nprogram of this type cannot use helper bpf_probe_read#4\n\n  Use a helper allowed\n\
+                 verification time 278693 usec\nstack depth max 0\nsubprog 0 (signalled) main\nprocessed 30 insns";
+    assert!([locked, newer].into_iter().all(is_locked_down));
+    let refused = "44: (85) call bpf_probe_read#4\nR2 min value is negative\nverification time 9 usec\nstack depth 72\nprocessed 43";
+    assert!(!is_locked_down(refused));
+    assert_eq!(last_reason(refused), "R2 min value is negative");
+}
+
 #[test]
 fn a_refusal_by_privilege_names_the_capabilities() {
     let error = std::io::Error::from_raw_os_error(rustix::io::Errno::PERM.raw_os_error());
