@@ -90,6 +90,9 @@ PROGRAMS = [
 def first_screen(program):
     """The sentence and the longest rows of `why`, as they are printed."""
     tool = f"{punctual()} why --no-keep"
+    if not program.watched:
+        # Once before, so that its files are in memory for all observers.
+        program.observed("env", "true")
     ran = program.observed(f"COLUMNS=100 {tool} --", f"COLUMNS=100 {tool} --pid PID --duration {WATCHED_S}s")
     return (ran.stdout if program.watched else ran.stderr).rstrip()
 
