@@ -123,7 +123,6 @@ impl Sleeper {
     }
 
     /// The builder: strategy, aim, clock, longest margin.
-    #[must_use]
     pub fn options() -> SleeperOptions {
         SleeperOptions::new()
     }
@@ -320,6 +319,7 @@ pub enum Strategy {
 
 /// The builder of a [`Sleeper`]; it can be sent to the thread that waits.
 #[derive(Debug, Clone)]
+#[must_use = "options do nothing until `build`"]
 pub struct SleeperOptions<C: Clock = SystemClock> {
     clock: C,
     strategy: Strategy,
@@ -333,7 +333,6 @@ const LONGEST_MARGIN: Duration = Duration::from_micros(250);
 
 impl SleeperOptions {
     /// Hybrid on `CLOCK_MONOTONIC`. It spends up to 2 ms of CPU time to avoid one wait that is over 1 µs late ([`Aim::Balanced`]).
-    #[must_use]
     pub fn new() -> Self {
         Self {
             clock: SystemClock::monotonic(),
@@ -352,14 +351,12 @@ impl Default for SleeperOptions {
 
 impl<C: Clock> SleeperOptions<C> {
     /// Sets the strategy (default: hybrid).
-    #[must_use]
     pub fn strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
         self
     }
 
     /// Sets the clock: another [`SystemClock`], or a [`ManualClock`](crate::ManualClock) for tests (default: `CLOCK_MONOTONIC`).
-    #[must_use]
     pub fn clock<D: Clock>(self, clock: D) -> SleeperOptions<D> {
         SleeperOptions { clock, strategy: self.strategy, aim: self.aim, longest_margin: self.longest_margin }
     }
@@ -379,7 +376,6 @@ impl<C: Clock> SleeperOptions<C> {
     }
 
     /// Sets the longest margin, hence the longest spin after a sleep: 1 µs to 512 µs, clamped (default: 250 µs).
-    #[must_use]
     pub fn longest_margin(mut self, longest: Duration) -> Self {
         self.longest_margin = longest;
         self

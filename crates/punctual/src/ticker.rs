@@ -113,7 +113,6 @@ impl Ticker {
     }
 
     /// The builder: period, start, missed ticks, clock, strategy.
-    #[must_use]
     pub fn options() -> TickerOptions {
         TickerOptions::new()
     }
@@ -207,6 +206,7 @@ enum Start {
 
 /// The builder of a [`Ticker`]; it can be sent to the thread that ticks.
 #[derive(Debug, Clone)]
+#[must_use = "options do nothing until `build`"]
 pub struct TickerOptions<C: Clock = SystemClock> {
     sleeper: SleeperOptions<C>,
     rate: Result<Rate, BadRate>,
@@ -217,7 +217,6 @@ pub struct TickerOptions<C: Clock = SystemClock> {
 impl TickerOptions {
     /// A period of 1 s, the first tick one period after [`build`](Self::build), missed ticks skipped, a hybrid sleeper on
     /// `CLOCK_MONOTONIC`.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             sleeper: SleeperOptions::new(),
@@ -236,21 +235,18 @@ impl Default for TickerOptions {
 
 impl<C: Clock> TickerOptions<C> {
     /// Sets the period, 1 ns to 292 years; [`build`](Self::build) refuses others.
-    #[must_use]
     pub fn every(mut self, period: Duration) -> Self {
         self.rate = Rate::every(period);
         self
     }
 
     /// Sets the frequency in ticks per second, 10⁻⁹ to 10⁹; [`build`](Self::build) refuses others.
-    #[must_use]
     pub fn hertz(mut self, frequency: f64) -> Self {
         self.rate = Rate::hertz(frequency);
         self
     }
 
     /// Sets an exact rate.
-    #[must_use]
     pub fn rate(mut self, rate: Rate) -> Self {
         self.rate = Ok(rate);
         self
@@ -258,7 +254,6 @@ impl<C: Clock> TickerOptions<C> {
 
     /// Puts the first tick at `start`: a [`Moment`] of the ticker's clock or, on `CLOCK_MONOTONIC`, an [`Instant`](std::time::Instant).
     /// After a start in the past, the ticks since then are late: the [`MissedTickBehavior`] decides.
-    #[must_use]
     pub fn starting_at(mut self, start: impl Into<Moment>) -> Self {
         self.start = Start::At(start.into());
         self
@@ -266,27 +261,23 @@ impl<C: Clock> TickerOptions<C> {
 
     /// Puts the first tick at the next multiple of `unit` on the ticker's clock. On [`SystemClock::wall`] with a unit of 1 s, that is a
     /// whole second of the wall clock.
-    #[must_use]
     pub fn starting_at_whole(mut self, unit: Duration) -> Self {
         self.start = Start::Whole(unit);
         self
     }
 
     /// Sets what happens to missed ticks (default: `Skip`).
-    #[must_use]
     pub fn missed_tick_behavior(mut self, behavior: MissedTickBehavior) -> Self {
         self.behavior = behavior;
         self
     }
 
     /// Sets the sleeper, its clock included.
-    #[must_use]
     pub fn sleeper<D: Clock>(self, sleeper: SleeperOptions<D>) -> TickerOptions<D> {
         TickerOptions { sleeper, rate: self.rate, start: self.start, behavior: self.behavior }
     }
 
     /// Sets the clock: another [`SystemClock`], or a [`ManualClock`](crate::ManualClock) for tests (default: `CLOCK_MONOTONIC`).
-    #[must_use]
     pub fn clock<D: Clock>(self, clock: D) -> TickerOptions<D> {
         TickerOptions {
             sleeper: self.sleeper.clock(clock),

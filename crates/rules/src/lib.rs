@@ -112,7 +112,6 @@ pub struct Scheduling {
 
 impl Scheduling {
     /// The same as conditions of the calling thread.
-    #[must_use]
     pub fn conditions(&self) -> Conditions {
         Conditions::new()
             .maybe(self.policy, Conditions::policy)

@@ -288,7 +288,6 @@ impl Variant {
     }
 
     /// Base and variant together: the conditions requested for this variant.
-    #[must_use]
     pub fn over(&self, base: &Conditions) -> Conditions {
         self.conditions.clone().over(base)
     }

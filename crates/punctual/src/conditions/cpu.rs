@@ -22,13 +22,11 @@ impl Condition {
 
 impl Conditions {
     /// Requests that the calling thread runs on these CPUs only.
-    #[must_use]
     pub fn cpus(self, cpus: &CpuSet) -> Self {
         self.with(Value::Cpu(cpus.clone()))
     }
 
     /// Requests that the calling thread runs on this CPU only.
-    #[must_use]
     pub fn cpu(self, cpu: usize) -> Self {
         self.cpus(&CpuSet::from_iter([cpu]))
     }

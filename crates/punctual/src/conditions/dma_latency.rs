@@ -33,7 +33,6 @@ impl Condition {
 impl Conditions {
     /// Requests the longest tolerated C-state exit latency of the whole *machine*. It is rounded down to whole µs, so
     /// the kernel's limit never exceeds the request.
-    #[must_use]
     pub fn dma_latency(self, latency: Duration) -> Self {
         self.with(Value::DmaLatency(latency))
     }

@@ -175,13 +175,11 @@ impl Condition {
 
 impl Conditions {
     /// Requests a lowest frequency, in kHz.
-    #[must_use]
     pub fn min_frequency_khz(self, khz: u64) -> Self {
         self.with(Value::MinFrequency(Frequency::Khz(khz)))
     }
 
     /// Requests the highest allowed frequency as the lowest one.
-    #[must_use]
     pub fn min_frequency_at_max(self) -> Self {
         self.with(Value::MinFrequency(Frequency::Highest))
     }
@@ -200,7 +198,6 @@ impl Condition {
 
 impl Conditions {
     /// Requests a highest frequency, in kHz.
-    #[must_use]
     pub fn max_frequency_khz(self, khz: u64) -> Self {
         self.with(Value::MaxFrequency(Frequency::Khz(khz)))
     }
@@ -225,7 +222,6 @@ impl Condition {
 
 impl Conditions {
     /// Requests an energy-performance preference: a word that the policy offers, or 0 (performance) to 255 (energy).
-    #[must_use]
     pub fn epp(self, preference: impl Into<String>) -> Self {
         self.with(Value::Epp(preference.into()))
     }
@@ -254,7 +250,6 @@ impl Condition {
 
 impl Conditions {
     /// Requests a CPU frequency governor, on the policies of the requested CPUs, or on all.
-    #[must_use]
     pub fn governor(self, name: impl Into<String>) -> Self {
         self.with(Value::Governor(name.into()))
     }

@@ -78,7 +78,6 @@ impl Conditions {
     }
 
     /// The current conditions of the calling thread, including those that other programs set.
-    #[must_use]
     pub fn inspect() -> Self {
         read(&Target::calling_thread())
     }
@@ -173,7 +172,6 @@ impl Guard {
     }
 
     /// The current conditions, read back from the kernel, including those not requested.
-    #[must_use]
     pub fn applied(&self) -> Conditions {
         let granted = self.kept.iter().filter(|kept| kept.granted);
         granted.fold(read(&self.target), |all, kept| match kept.held.holds() {

@@ -52,7 +52,6 @@ impl Condition {
 
 impl Conditions {
     /// Requests that movable interrupts leave the requested CPUs, or those of the calling thread's affinity.
-    #[must_use]
     pub fn irqs_away(self) -> Self {
         self.with(Value::IrqsAway(true))
     }

@@ -49,7 +49,6 @@ impl Condition {
 
 impl Conditions {
     /// Requests a lock of all present and future memory of the *process*. Touches 128 KiB of the calling thread's stack.
-    #[must_use]
     pub fn lock_memory(self) -> Self {
         self.with(Value::LockMemory(true))
     }

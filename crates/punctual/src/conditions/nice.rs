@@ -21,7 +21,6 @@ impl Condition {
 
 impl Conditions {
     /// Requests a nice value of the calling thread, −20 (most favoured) to 19 (least favoured).
-    #[must_use]
     pub fn nice(self, nice: i32) -> Self {
         self.with(Value::Nice(nice))
     }

@@ -30,7 +30,6 @@ impl Condition {
 
 impl Conditions {
     /// Requests a scheduling policy of the calling thread.
-    #[must_use]
     pub fn policy(self, policy: Policy) -> Self {
         self.with(Value::Policy(policy))
     }

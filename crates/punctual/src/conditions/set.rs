@@ -15,6 +15,7 @@ use crate::need::{Need, Withheld};
 /// Each condition has a method to request it, such as [`Conditions::policy`], and one to read it, such as
 /// [`Conditions::get_policy`].
 #[derive(Debug, Clone, Default)]
+#[must_use = "conditions do nothing until they are applied"]
 pub struct Conditions {
     values: Vec<Value>,
     irreversible: bool,
@@ -22,13 +23,11 @@ pub struct Conditions {
 
 impl Conditions {
     /// An empty set.
-    #[must_use]
     pub const fn new() -> Self {
         Self { values: Vec::new(), irreversible: false }
     }
 
     /// Requests this value of its condition.
-    #[must_use]
     pub fn with(self, value: Value) -> Self {
         let mut others = self.without(value.condition());
         others.values.push(value);
@@ -36,7 +35,6 @@ impl Conditions {
     }
 
     /// Requests a condition if there is a value for it: `conditions.maybe(policy, Conditions::policy)`.
-    #[must_use]
     pub fn maybe<T>(self, value: Option<T>, ask: impl FnOnce(Self, T) -> Self) -> Self {
         match value {
             Some(value) => ask(self, value),
@@ -45,14 +43,12 @@ impl Conditions {
     }
 
     /// Removes the request for this condition.
-    #[must_use]
     pub fn without(mut self, condition: Condition) -> Self {
         self.values.retain(|value| value.condition() != condition);
         self
     }
 
     /// Only the conditions of these scopes.
-    #[must_use]
     pub fn only(mut self, scopes: &[Scope]) -> Self {
         self.values.retain(|value| scopes.contains(&value.condition().scope()));
         self
@@ -60,7 +56,6 @@ impl Conditions {
 
     /// Also applies conditions that the kernel cannot undo without a privilege. These are a higher nice value, SCHED_IDLE, and leaving a
     /// real-time policy. By default such conditions are refused. Suits a thread that ends with its guard.
-    #[must_use]
     pub const fn allow_irreversible(mut self) -> Self {
         self.irreversible = true;
         self
@@ -71,7 +66,6 @@ impl Conditions {
     }
 
     /// These conditions, completed from `base`.
-    #[must_use]
     pub fn over(mut self, base: &Self) -> Self {
         let more: Vec<_> =
             base.values.iter().filter(|value| self.value(value.condition()).is_none()).cloned().collect();

@@ -32,7 +32,6 @@ impl Condition {
 impl Conditions {
     /// Requests a time slice of the calling thread, 100 µs to 100 ms, under SCHED_OTHER and SCHED_BATCH. Its threads
     /// and child processes inherit it.
-    #[must_use]
     pub fn slice(self, slice: Duration) -> Self {
         self.with(Value::Slice(slice))
     }

@@ -33,7 +33,6 @@ impl Condition {
 impl Conditions {
     /// Requests a timer slack of the calling thread. Zero requests the minimum, 1 ns. Since Linux 6.13 a real-time thread has no slack,
     /// despite any request.
-    #[must_use]
     pub fn timer_slack(self, slack: Duration) -> Self {
         // The kernel takes 0 as "back to the default"; here 0 means the minimum.
         self.with(Value::TimerSlack(slack.max(Duration::from_nanos(1))))
