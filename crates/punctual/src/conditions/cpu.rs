@@ -7,17 +7,18 @@ use rustix::io::Errno;
 
 use super::set::{Conditions, of_another_thread};
 use super::surroundings::{Reason, Surroundings};
-use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored};
+use super::{
+    Applying, Condition, Definition, Facts, Held, InvalidValue, Probe, Scope, Target, Thread, Value, not_restored,
+};
 use crate::cpu_set::{CpuSet, HIGHEST_CPU};
 use crate::need::Need;
 use crate::restore::NotRestored;
 
-#[derive(Debug)]
 struct Cpu;
 
 impl Condition {
     /// `cpu`.
-    pub const CPU: Self = Self::defined_by(&Cpu);
+    pub const CPU: Self = Self(&Facts { name: "cpu", scope: Scope::Thread, definition: &Cpu });
 }
 
 impl Conditions {
@@ -40,10 +41,6 @@ impl Conditions {
 }
 
 impl Definition for Cpu {
-    fn name(&self) -> &'static str {
-        "cpu"
-    }
-
     fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
         Ok(Value::Cpu(typed.parse()?))
     }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::set::Conditions;
 use super::surroundings::{Reason, Surroundings};
-use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Scope, Target, Value};
+use super::{Applying, Condition, Definition, Facts, Held, InvalidValue, Probe, Scope, Target, Value};
 use crate::duration::{format_duration, parse_duration};
 use crate::need::Need;
 use crate::restore::NotRestored;
@@ -22,12 +22,11 @@ const PATH: &str = "/dev/cpu_dma_latency";
 /// The kernel's value for no limit (`PM_QOS_CPU_LATENCY_DEFAULT_VALUE`).
 const NO_LIMIT: Duration = Duration::from_secs(2000);
 
-#[derive(Debug)]
 struct DmaLatency;
 
 impl Condition {
     /// `dma-latency`.
-    pub const DMA_LATENCY: Self = Self::defined_by(&DmaLatency);
+    pub const DMA_LATENCY: Self = Self(&Facts { name: "dma-latency", scope: Scope::Machine, definition: &DmaLatency });
 }
 
 impl Conditions {
@@ -46,14 +45,6 @@ impl Conditions {
 }
 
 impl Definition for DmaLatency {
-    fn name(&self) -> &'static str {
-        "dma-latency"
-    }
-
-    fn scope(&self) -> Scope {
-        Scope::Machine
-    }
-
     fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
         let asked = parse_duration(typed)?;
         if asked.subsec_nanos() % 1000 != 0 {

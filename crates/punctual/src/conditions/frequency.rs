@@ -11,7 +11,7 @@ use rustix::fs::{Access, access};
 
 use super::set::Conditions;
 use super::surroundings::{Reason, Surroundings};
-use super::{Applying, Condition, Definition, Frequency, Held, InvalidValue, Probe, Scope, Target, Value, cpu};
+use super::{Applying, Condition, Definition, Facts, Frequency, Held, InvalidValue, Probe, Scope, Target, Value, cpu};
 use crate::cpu_set::CpuSet;
 use crate::cpufreq::{Attribute, Error, FREQUENCY, GovernorGuard, format_frequency, parse_frequency};
 use crate::need::Need;
@@ -24,23 +24,13 @@ const PATIENCE: LockWait = LockWait::AtMost(Duration::from_secs(2));
 type Setter<'a> = Box<dyn FnOnce(&mut GovernorGuard) -> Result<(), Error> + 'a>;
 
 /// A setting of CPU frequency, as a condition.
-#[derive(Debug)]
 struct FrequencyCondition {
-    name: &'static str,
     attribute: Attribute,
     /// [`Definition::parse`].
     parse: fn(&str) -> Result<Value, InvalidValue>,
 }
 
 impl Definition for FrequencyCondition {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn scope(&self) -> Scope {
-        Scope::Machine
-    }
-
     fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
         (self.parse)(typed)
     }
@@ -159,7 +149,6 @@ impl Held for FrequencySetting {
 }
 
 static MIN_FREQUENCY: FrequencyCondition = FrequencyCondition {
-    name: "min-frequency",
     attribute: Attribute::MinFrequency,
     parse: |typed| match (typed, parse_limit(typed)) {
         ("max", _) => Ok(Value::MinFrequency(Frequency::Highest)),
@@ -170,7 +159,8 @@ static MIN_FREQUENCY: FrequencyCondition = FrequencyCondition {
 
 impl Condition {
     /// `min-frequency`.
-    pub const MIN_FREQUENCY: Self = Self::defined_by(&MIN_FREQUENCY);
+    pub const MIN_FREQUENCY: Self =
+        Self(&Facts { name: "min-frequency", scope: Scope::Machine, definition: &MIN_FREQUENCY });
 }
 
 impl Conditions {
@@ -186,14 +176,14 @@ impl Conditions {
 }
 
 static MAX_FREQUENCY: FrequencyCondition = FrequencyCondition {
-    name: "max-frequency",
     attribute: Attribute::MaxFrequency,
     parse: |typed| parse_limit(typed).map(Value::MaxFrequency),
 };
 
 impl Condition {
     /// `max-frequency`.
-    pub const MAX_FREQUENCY: Self = Self::defined_by(&MAX_FREQUENCY);
+    pub const MAX_FREQUENCY: Self =
+        Self(&Facts { name: "max-frequency", scope: Scope::Machine, definition: &MAX_FREQUENCY });
 }
 
 impl Conditions {
@@ -204,7 +194,6 @@ impl Conditions {
 }
 
 static EPP: FrequencyCondition = FrequencyCondition {
-    name: "epp",
     attribute: Attribute::Preference,
     parse: |typed| {
         let preference = typed.trim();
@@ -217,7 +206,7 @@ static EPP: FrequencyCondition = FrequencyCondition {
 
 impl Condition {
     /// `epp`.
-    pub const EPP: Self = Self::defined_by(&EPP);
+    pub const EPP: Self = Self(&Facts { name: "epp", scope: Scope::Machine, definition: &EPP });
 }
 
 impl Conditions {
@@ -234,7 +223,6 @@ impl Conditions {
 }
 
 static GOVERNOR: FrequencyCondition = FrequencyCondition {
-    name: "governor",
     attribute: Attribute::Governor,
     parse: |typed| {
         let name = typed.trim();
@@ -245,7 +233,7 @@ static GOVERNOR: FrequencyCondition = FrequencyCondition {
 
 impl Condition {
     /// `governor`.
-    pub const GOVERNOR: Self = Self::defined_by(&GOVERNOR);
+    pub const GOVERNOR: Self = Self(&Facts { name: "governor", scope: Scope::Machine, definition: &GOVERNOR });
 }
 
 impl Conditions {

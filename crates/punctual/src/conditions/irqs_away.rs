@@ -14,7 +14,7 @@ use rustix::fs::{Access, access};
 
 use super::set::Conditions;
 use super::surroundings::{Reason, Surroundings};
-use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Scope, Target, Value, cpu};
+use super::{Applying, Condition, Definition, Facts, Held, InvalidValue, Probe, Scope, Target, Value, cpu};
 use crate::cpu_set::CpuSet;
 use crate::need::Need;
 use crate::restore::journal::Journal;
@@ -42,12 +42,11 @@ fn is_list(value: &str) -> bool {
         && value.parse::<CpuSet>().is_ok()
 }
 
-#[derive(Debug)]
 struct IrqsAway;
 
 impl Condition {
     /// `irqs-away`.
-    pub const IRQS_AWAY: Self = Self::defined_by(&IrqsAway);
+    pub const IRQS_AWAY: Self = Self(&Facts { name: "irqs-away", scope: Scope::Machine, definition: &IrqsAway });
 }
 
 impl Conditions {
@@ -58,14 +57,6 @@ impl Conditions {
 }
 
 impl Definition for IrqsAway {
-    fn name(&self) -> &'static str {
-        "irqs-away"
-    }
-
-    fn scope(&self) -> Scope {
-        Scope::Machine
-    }
-
     fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
         if typed == "yes" { Ok(Value::IrqsAway(true)) } else { Err(InvalidValue::TakesNone) }
     }

@@ -13,7 +13,9 @@ use rustix::io::Errno;
 
 use super::set::{Conditions, is, withheld};
 use super::surroundings::{Reason, Surroundings, status_kib};
-use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Scope, Target, Thread, Value, not_restored};
+use super::{
+    Applying, Condition, Definition, Facts, Held, InvalidValue, Probe, Scope, Target, Thread, Value, not_restored,
+};
 use crate::need::Need;
 use crate::restore::NotRestored;
 
@@ -39,12 +41,11 @@ enum Before {
     Wholly,
 }
 
-#[derive(Debug)]
 struct LockMemory;
 
 impl Condition {
     /// `lock-memory`.
-    pub const LOCK_MEMORY: Self = Self::defined_by(&LockMemory);
+    pub const LOCK_MEMORY: Self = Self(&Facts { name: "lock-memory", scope: Scope::Process, definition: &LockMemory });
 }
 
 impl Conditions {
@@ -62,14 +63,6 @@ impl Conditions {
 }
 
 impl Definition for LockMemory {
-    fn name(&self) -> &'static str {
-        "lock-memory"
-    }
-
-    fn scope(&self) -> Scope {
-        Scope::Process
-    }
-
     fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
         if typed == "yes" { Ok(Value::LockMemory(true)) } else { Err(InvalidValue::TakesNone) }
     }

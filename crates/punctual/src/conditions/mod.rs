@@ -173,27 +173,31 @@ impl Value {
 
 /// A condition of the table. Two are equal if they have the same name.
 #[derive(Clone, Copy)]
-pub struct Condition(&'static dyn Definition);
+pub struct Condition(&'static Facts);
+
+/// What each condition says of itself where it is declared.
+struct Facts {
+    /// As it is typed: `timer-slack`.
+    name: &'static str,
+    scope: Scope,
+    definition: &'static dyn Definition,
+}
 
 impl Condition {
-    pub(crate) const fn defined_by(definition: &'static dyn Definition) -> Self {
-        Self(definition)
-    }
-
     pub(crate) fn definition(self) -> &'static dyn Definition {
-        self.0
+        self.0.definition
     }
 
     /// Its name: `policy`, `lock-memory`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.0.name()
+        self.0.name
     }
 
     /// Its scope.
     #[must_use]
     pub fn scope(self) -> Scope {
-        self.0.scope()
+        self.0.scope
     }
 
     /// A value from the text form that [`Value`] writes: `fifo:40`, `1ns`, `yes`.
@@ -201,7 +205,7 @@ impl Condition {
     /// # Errors
     /// Says which values are valid.
     pub fn parse(self, text: &str) -> Result<Value, InvalidValue> {
-        self.0.parse(text)
+        self.0.definition.parse(text)
     }
 }
 
@@ -329,15 +333,8 @@ impl Target {
     }
 }
 
-/// What a condition is. Each has its file.
-pub(crate) trait Definition: fmt::Debug + Send + Sync {
-    /// Its name: `timer-slack`.
-    fn name(&self) -> &'static str;
-
-    fn scope(&self) -> Scope {
-        Scope::Thread
-    }
-
+/// What a condition does. Each has its file.
+pub(crate) trait Definition: Send + Sync {
     /// A value from its text form, or what is valid.
     fn parse(&self, text: &str) -> Result<Value, InvalidValue>;
 

@@ -7,16 +7,17 @@ use rustix::io::Errno;
 
 use super::set::{Conditions, irreversible, is, of_another_thread};
 use super::surroundings::{Reason, Surroundings};
-use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored};
+use super::{
+    Applying, Condition, Definition, Facts, Held, InvalidValue, Probe, Scope, Target, Thread, Value, not_restored,
+};
 use crate::need::{Need, Withheld};
 use crate::restore::NotRestored;
 
-#[derive(Debug)]
 struct Nice;
 
 impl Condition {
     /// `nice`.
-    pub const NICE: Self = Self::defined_by(&Nice);
+    pub const NICE: Self = Self(&Facts { name: "nice", scope: Scope::Thread, definition: &Nice });
 }
 
 impl Conditions {
@@ -34,10 +35,6 @@ impl Conditions {
 }
 
 impl Definition for Nice {
-    fn name(&self) -> &'static str {
-        "nice"
-    }
-
     fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
         let nice = typed.trim().parse::<i32>().ok().filter(|nice| (-20..=19).contains(nice));
         nice.map(Value::Nice).ok_or(InvalidValue::Expected("an integer from -20 to 19 (example: -5)"))

@@ -11,7 +11,8 @@ use rustix::io::Errno;
 use super::set::{Conditions, irreversible, is, of_another_thread, sys_nice_withheld};
 use super::surroundings::{Reason, Surroundings};
 use super::{
-    Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored, timer_slack,
+    Applying, Condition, Definition, Facts, Held, InvalidValue, Probe, Scope, Target, Thread, Value, not_restored,
+    timer_slack,
 };
 use crate::need::Need;
 use crate::policy::Policy;
@@ -20,12 +21,11 @@ use crate::restore::NotRestored;
 /// Flags that describe state and are restored; the other flags are instructions to the call.
 const KEPT_FLAGS: u64 = sched::RESET_ON_FORK | sched::RECLAIM | sched::DL_OVERRUN;
 
-#[derive(Debug)]
 struct PolicyCondition;
 
 impl Condition {
     /// `policy`.
-    pub const POLICY: Self = Self::defined_by(&PolicyCondition);
+    pub const POLICY: Self = Self(&Facts { name: "policy", scope: Scope::Thread, definition: &PolicyCondition });
 }
 
 impl Conditions {
@@ -43,10 +43,6 @@ impl Conditions {
 }
 
 impl Definition for PolicyCondition {
-    fn name(&self) -> &'static str {
-        "policy"
-    }
-
     fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
         Ok(Value::Policy(typed.parse()?))
     }

@@ -12,7 +12,10 @@ use punctual_linux::sched::{self, Attributes};
 
 use super::set::{Conditions, of_another_thread};
 use super::surroundings::{Reason, Surroundings};
-use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored, shown};
+use super::{
+    Applying, Condition, Definition, Facts, Held, InvalidValue, Probe, Scope, Target, Thread, Value, not_restored,
+    shown,
+};
 use crate::duration::parse_duration;
 use crate::need::Need;
 use crate::restore::NotRestored;
@@ -21,12 +24,11 @@ use crate::restore::NotRestored;
 const SHORTEST: Duration = Duration::from_micros(100);
 const LONGEST: Duration = Duration::from_millis(100);
 
-#[derive(Debug)]
 struct Slice;
 
 impl Condition {
     /// `slice`.
-    pub const SLICE: Self = Self::defined_by(&Slice);
+    pub const SLICE: Self = Self(&Facts { name: "slice", scope: Scope::Thread, definition: &Slice });
 }
 
 impl Conditions {
@@ -45,10 +47,6 @@ impl Conditions {
 }
 
 impl Definition for Slice {
-    fn name(&self) -> &'static str {
-        "slice"
-    }
-
     fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
         let slice = parse_duration(typed)?;
         let fits = (SHORTEST..=LONGEST).contains(&slice);

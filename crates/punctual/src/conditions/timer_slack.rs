@@ -14,7 +14,10 @@ use rustix::io::Errno;
 
 use super::set::{Conditions, of_another_thread};
 use super::surroundings::{Reason, Surroundings};
-use super::{Applying, Condition, Definition, Held, InvalidValue, Probe, Target, Thread, Value, not_restored, shown};
+use super::{
+    Applying, Condition, Definition, Facts, Held, InvalidValue, Probe, Scope, Target, Thread, Value, not_restored,
+    shown,
+};
 use crate::duration::parse_duration;
 use crate::need::Need;
 use crate::restore::NotRestored;
@@ -22,12 +25,11 @@ use crate::restore::NotRestored;
 /// The longest slack on a command line; a longer one is of no use.
 const LONGEST: Duration = Duration::from_secs(1);
 
-#[derive(Debug)]
 struct TimerSlack;
 
 impl Condition {
     /// `timer-slack`.
-    pub const TIMER_SLACK: Self = Self::defined_by(&TimerSlack);
+    pub const TIMER_SLACK: Self = Self(&Facts { name: "timer-slack", scope: Scope::Thread, definition: &TimerSlack });
 }
 
 impl Conditions {
@@ -47,10 +49,6 @@ impl Conditions {
 }
 
 impl Definition for TimerSlack {
-    fn name(&self) -> &'static str {
-        "timer-slack"
-    }
-
     fn parse(&self, typed: &str) -> Result<Value, InvalidValue> {
         match parse_duration(typed)? {
             slack if !slack.is_zero() && slack <= LONGEST => Ok(Value::TimerSlack(slack)),
