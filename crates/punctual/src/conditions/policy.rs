@@ -59,7 +59,7 @@ impl Definition for PolicyCondition {
         let Value::Policy(policy) = *applying.value else { return Err(Applying::read_only()) };
         policy.validate().map_err(|error| Reason::new(error, Need::WithinBounds))?;
         let (thread, here) = (applying.thread(), applying.here);
-        let failed = |error: Error| explain(policy, &error, thread, here).errno(error.errno());
+        let failed = |error: Error| explain(policy, &error, thread, here);
         let before = Scheduling::read(thread).map_err(failed)?;
         if !applying.allow_irreversible && !may_return(&before.attributes, policy, here) {
             let was = describe(&before.attributes);
@@ -106,7 +106,7 @@ impl Held for UnderPolicy {
     }
 
     fn renew(&mut self, here: &LazyCell<Surroundings>) -> Result<(), Reason> {
-        let failed = |error: Error| explain(self.policy, &error, self.thread, here).errno(error.errno());
+        let failed = |error: Error| explain(self.policy, &error, self.thread, here);
         set(self.thread, self.policy, &read(self.thread).map_err(failed)?).map_err(failed)?;
         verify(self.policy, &read(self.thread).map_err(failed)?)
     }
@@ -206,109 +206,89 @@ fn set_or_keep_reset_flag(thread: Thread, wanted: &Attributes) -> punctual_linux
 /// Why a policy was refused.
 pub(super) fn explain(policy: Policy, error: &Error, thread: Thread, here: &Surroundings) -> Reason {
     if let Some(reason) = of_another_thread(error, thread, here) {
-        return reason;
+        return reason.errno(error.errno());
     }
-    match policy {
-        _ if is(error, Errno::NOSYS) => Reason::new(
-            format!("{error}: this kernel, or a seccomp filter, lacks the call"),
-            Need::Linux(3, 14, Some("sched_setattr")),
-        ),
+    let known = match policy {
+        _ if is(error, Errno::NOSYS) => {
+            let why = ": this kernel, or a seccomp filter, lacks the call".to_owned();
+            Some((why, Need::Linux(3, 14, Some("sched_setattr"))))
+        }
         Policy::Deadline { .. } => deadline(error, here),
-        Policy::RoundRobin(_) | Policy::Fifo(_) if is(error, Errno::PERM) => real_time(policy, error, here),
-        _ if is(error, Errno::PERM) => fair(error, here),
-        _ => Reason::new(error, Need::Unknown),
-    }
+        Policy::RoundRobin(_) | Policy::Fifo(_) if is(error, Errno::PERM) => Some(real_time(policy, here)),
+        // Leaving SCHED_IDLE, or a thread of another user.
+        _ if is(error, Errno::PERM) => {
+            let why = ": leaving SCHED_IDLE counts as gaining priority, which needs CAP_SYS_NICE or RLIMIT_NICE";
+            Some((why.to_owned(), Need::LeaveIdle(sys_nice_withheld(here))))
+        }
+        _ => None,
+    };
+    let (why, needs) = known.unwrap_or_else(|| (String::new(), Need::Unknown));
+    Reason::new(format_args!("{error}{why}"), needs).errno(error.errno())
 }
 
-/// EPERM for SCHED_FIFO or SCHED_RR.
-fn real_time(policy: Policy, error: &Error, here: &Surroundings) -> Reason {
+/// EPERM for SCHED_FIFO or SCHED_RR: what follows the error, and what it needs.
+fn real_time(policy: Policy, here: &Surroundings) -> (String, Need) {
     let priority = u64::from(policy.priority().unwrap_or(1));
     let allowed = here.may_set_any_priority() || here.rtprio_limit.is_none_or(|limit| limit >= priority);
     if !allowed {
         let limit = here.rtprio_limit.unwrap_or(0);
-        return Reason::new(
+        let lacking = if here.user_namespace { " that counts outside its user namespace" } else { "" };
+        let within_hard_limit = here.rtprio_hard_limit.is_none_or(|limit| limit >= priority);
+        return (
             format!(
-                "{error}: the real-time priority limit (RLIMIT_RTPRIO) is {limit}, and the thread has no CAP_SYS_NICE{}",
-                if here.user_namespace { " that counts outside its user namespace" } else { "" }
+                ": the real-time priority limit (RLIMIT_RTPRIO) is {limit}, and the thread has no CAP_SYS_NICE{lacking}"
             ),
-            Need::RtPriority {
-                priority,
-                within_hard_limit: here.rtprio_hard_limit.is_none_or(|limit| limit >= priority),
-                withheld: sys_nice_withheld(here),
-            },
+            Need::RtPriority { priority, within_hard_limit, withheld: sys_nice_withheld(here) },
         );
     }
     // The privilege is there; the remaining cause is real-time bandwidth.
-    if let Some((file, 0)) = &here.rt_group {
-        return Reason::new(
-            format!(
-                "{error}: the cpu cgroup of this process has no real-time bandwidth ({file} is 0, RT group scheduling)"
-            ),
+    match (&here.rt_group, &here.unified_group) {
+        (Some((file, 0)), _) => (
+            format!(": the cpu cgroup of this process has no real-time bandwidth ({file} is 0, RT group scheduling)"),
             Need::GroupBandwidth(file.clone()),
-        );
-    }
-    if here.rt_runtime_us == Some(0) {
-        return Reason::new(
+        ),
+        _ if here.rt_runtime_us == Some(0) => {
+            let file = "/proc/sys/kernel/sched_rt_runtime_us";
+            (format!(": real-time threads get no CPU time on this machine ({file} is 0)"), Need::Bandwidth)
+        }
+        (_, Some(group)) => (
             format!(
-                "{error}: real-time threads get no CPU time on this machine (/proc/sys/kernel/sched_rt_runtime_us is 0)"
-            ),
-            Need::Bandwidth,
-        );
-    }
-    if let Some(group) = &here.unified_group {
-        return Reason::new(
-            format!(
-                "{error}, although the thread may set this priority: probably RT group scheduling, under which only the root \
-                     cgroup has real-time bandwidth (this process is in {group})"
+                ", although the thread may set this priority: probably RT group scheduling, under which only the root \
+                 cgroup has real-time bandwidth (this process is in {group})"
             ),
             Need::RootGroup,
-        );
+        ),
+        (_, None) => (
+            ", although the thread may set this priority: a security module or seccomp filter forbids it".to_owned(),
+            Need::RealTimeAllowed(here.container.clone()),
+        ),
     }
-    Reason::new(
-        format!("{error}, although the thread may set this priority: a security module or seccomp filter forbids it"),
-        Need::RealTimeAllowed(here.container.clone()),
-    )
 }
 
-fn deadline(error: &Error, here: &Surroundings) -> Reason {
-    if is(error, Errno::BUSY) {
-        let share = match (here.rt_runtime_us, here.rt_period_us) {
-            (Some(runtime), Some(period)) if runtime >= 0 && period > 0 => format!(
-                " (at most {} % of each CPU: /proc/sys/kernel/sched_rt_runtime_us over sched_rt_period_us)",
-                runtime * 100 / period
-            ),
-            _ => String::new(),
-        };
-        return Reason::new(
-            format!("{error}: the kernel cannot guarantee the runtime beside the other SCHED_DEADLINE threads{share}"),
-            Need::LessRuntime,
-        );
-    }
-    if is(error, Errno::PERM) && !here.may_set_any_priority() {
-        let why = format!("{error}: SCHED_DEADLINE needs CAP_SYS_NICE, whatever RLIMIT_RTPRIO allows");
-        return Reason::new(why, Need::SysNice(sys_nice_withheld(here)));
-    }
-    if is(error, Errno::PERM) {
-        return Reason::new(
-            format!(
-                "{error}: the thread must be free to run on all CPUs of its scheduling domain, and real-time bandwidth must be there"
-            ),
+/// What follows an error of SCHED_DEADLINE, and what it needs.
+fn deadline(error: &Error, here: &Surroundings) -> Option<(String, Need)> {
+    let (why, needs) = match Errno::from_io_error(&error.source) {
+        Some(Errno::BUSY) => {
+            let share = match (here.rt_runtime_us, here.rt_period_us) {
+                (Some(runtime), Some(period)) if runtime >= 0 && period > 0 => format!(
+                    " (at most {} % of each CPU: /proc/sys/kernel/sched_rt_runtime_us over sched_rt_period_us)",
+                    runtime * 100 / period
+                ),
+                _ => String::new(),
+            };
+            let why = ": the kernel cannot guarantee the runtime beside the other SCHED_DEADLINE threads";
+            return Some((format!("{why}{share}"), Need::LessRuntime));
+        }
+        Some(Errno::PERM) if !here.may_set_any_priority() => (
+            ": SCHED_DEADLINE needs CAP_SYS_NICE, whatever RLIMIT_RTPRIO allows",
+            Need::SysNice(sys_nice_withheld(here)),
+        ),
+        Some(Errno::PERM) => (
+            ": the thread must be free to run on all CPUs of its scheduling domain, and real-time bandwidth must be there",
             Need::DeadlineOnAllCpus,
-        );
-    }
-    if is(error, Errno::INVAL) {
-        return Reason::new(
-            format!("{error}: the kernel takes no such runtime, deadline and period"),
-            Need::DeadlinePeriod,
-        );
-    }
-    Reason::new(error, Need::Unknown)
-}
-
-/// EPERM for SCHED_OTHER, SCHED_BATCH or SCHED_IDLE: leaving SCHED_IDLE, or a thread of another user.
-fn fair(error: &Error, here: &Surroundings) -> Reason {
-    Reason::new(
-        format!("{error}: leaving SCHED_IDLE counts as gaining priority, which needs CAP_SYS_NICE or RLIMIT_NICE"),
-        Need::LeaveIdle(sys_nice_withheld(here)),
-    )
+        ),
+        Some(Errno::INVAL) => (": the kernel takes no such runtime, deadline and period", Need::DeadlinePeriod),
+        _ => return None,
+    };
+    Some((why.to_owned(), needs))
 }
