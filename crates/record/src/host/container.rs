@@ -48,29 +48,17 @@ fn sign(cgroup: &str) -> Option<&'static str> {
 /// limit.
 pub(crate) fn cpu_quota(tree: &Tree) -> Option<f64> {
     let groups = tree.text("proc/self/cgroup")?;
-    let mut smallest: Option<f64> = None;
-    for line in groups.lines() {
-        let mut fields = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else { continue };
-        let limits = if controllers.is_empty() {
-            let unified = ["sys/fs/cgroup", "sys/fs/cgroup/unified"];
-            unified.iter().find_map(|mount| limit_along(path, mount, |group| limit_v2(tree, group)))
-        } else if controllers.split(',').any(|controller| controller == "cpu") {
-            let mounts = [
-                format!("sys/fs/cgroup/{controllers}"),
-                "sys/fs/cgroup/cpu".into(),
-                "sys/fs/cgroup/cpu,cpuacct".into(),
-            ];
-            mounts.iter().find_map(|mount| limit_along(path, mount, |group| limit_v1(tree, group)))
-        } else {
-            None
-        };
-        smallest = match (smallest, limits) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-    }
-    smallest
+    let limit = |line: &str| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        if controllers.is_empty() {
+            let mounts = ["sys/fs/cgroup", "sys/fs/cgroup/unified"];
+            return mounts.iter().find_map(|mount| limit_along(path, mount, |group| limit_v2(tree, group)));
+        }
+        controllers.split(',').find(|controller| *controller == "cpu")?;
+        let mounts = [&format!("sys/fs/cgroup/{controllers}"), "sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"];
+        mounts.iter().find_map(|mount| limit_along(path, mount, |group| limit_v1(tree, group)))
+    };
+    groups.lines().filter_map(limit).reduce(f64::min)
 }
 
 /// The smallest limit from a group up to the mount. If the path is relative to another namespace, its groups do not

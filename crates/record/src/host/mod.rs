@@ -188,16 +188,10 @@ fn real_time(tree: &Tree, preempt_rt: Option<bool>) -> RtLimits {
         period_us: tree.number("proc/sys/kernel/sched_rt_period_us"),
         runtime_us: tree.number("proc/sys/kernel/sched_rt_runtime_us"),
         fair_server: fair_server(tree),
-        rtprio_limit: rtprio.map(|limit| match limit {
-            Limit::Of(priority) => priority,
-            Limit::Unlimited => HIGHEST_PRIORITY,
-        }),
+        rtprio_limit: rtprio.map(|limit| limit.unwrap_or(HIGHEST_PRIORITY)),
         cap_sys_nice: capability(&status, CAP_SYS_NICE),
-        memlock_bytes: match memlock {
-            Some(Limit::Of(bytes)) => Some(bytes),
-            _ => None,
-        },
-        memlock_unlimited: memlock.map(|limit| limit == Limit::Unlimited),
+        memlock_bytes: memlock.flatten(),
+        memlock_unlimited: memlock.map(|limit| limit.is_none()),
         preempt_rt,
     }
 }
@@ -213,19 +207,12 @@ fn fair_server(tree: &Tree) -> Option<FairServer> {
     servers.into_iter().filter_map(one).max_by_key(share)
 }
 
-/// A resource limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Limit {
-    Of(u64),
-    Unlimited,
-}
-
-/// The soft limit, which is the effective one, from a line of `/proc/<pid>/limits`.
-fn soft_limit(limits: &str, name: &str) -> Option<Limit> {
+/// The soft limit, which is the effective one, from a line of `/proc/<pid>/limits`; the inner `None`: unlimited.
+fn soft_limit(limits: &str, name: &str) -> Option<Option<u64>> {
     let rest = limits.lines().find_map(|line| line.strip_prefix(name))?;
     match rest.split_ascii_whitespace().next()? {
-        "unlimited" => Some(Limit::Unlimited),
-        number => number.parse().ok().map(Limit::Of),
+        "unlimited" => Some(None),
+        number => number.parse().ok().map(Some),
     }
 }
 
@@ -313,8 +300,8 @@ mod tests {
         let text = "Limit                     Soft Limit           Hard Limit           Units     \n\
                     Max locked memory         8388608              unlimited            bytes     \n\
                     Max realtime priority     unlimited            unlimited                      \n";
-        assert_eq!(soft_limit(text, "Max locked memory"), Some(Limit::Of(8_388_608)));
-        assert_eq!(soft_limit(text, "Max realtime priority"), Some(Limit::Unlimited));
+        assert_eq!(soft_limit(text, "Max locked memory"), Some(Some(8_388_608)));
+        assert_eq!(soft_limit(text, "Max realtime priority"), Some(None));
         assert_eq!(soft_limit(text, "Max nice priority"), None);
     }
 
