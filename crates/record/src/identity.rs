@@ -5,10 +5,9 @@
 //! slack of 1 ns differs from `other` with 50 µs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use crate::experiment::Param;
-use crate::model::{CPU, ConditionSet, Quantity, Run, Setting, TIMER_SLACK};
+use crate::model::{CPU, ConditionSet, Quantity, Run, Series, Setting, TIMER_SLACK};
 
 /// Conditions of every thread: they always count. Other conditions count only where they were asked for.
 const EVERYWHERE: [&str; 5] = ["policy", "nice", "lock-memory", TIMER_SLACK, "dma-latency"];
@@ -32,18 +31,17 @@ pub struct Identity {
 #[must_use]
 pub fn identities(run: &Run) -> Vec<Identity> {
     let keys = keys_by_label(&run.conditions);
-    let mut all = Vec::with_capacity(run.series.len());
-    for series in &run.series {
+    let identity = |series: &Series| {
         let key = keys.get(series.conditions.as_str()).cloned();
-        all.push(Identity {
+        Identity {
             experiment: series.experiment.name().to_owned(),
             subject: series.subject.clone(),
             quantity: series.quantity,
-            parameters: parameters_key(&series.experiment.parameters()),
+            parameters: series.experiment.parameters().iter().map(|(name, value)| part(name, Some(value))).collect(),
             conditions: key.unwrap_or_else(|| format!("label={:?};", series.conditions)),
-        });
-    }
-    all
+        }
+    };
+    run.series.iter().map(identity).collect()
 }
 
 /// The key of each set of conditions, by label. Sets of one run with the same settings (a requested slack that held
@@ -53,21 +51,14 @@ pub fn keys_by_label(sets: &[ConditionSet]) -> BTreeMap<&str, String> {
     let mut keys = BTreeMap::new();
     let mut taken = BTreeSet::new();
     for set in sets {
-        let mut key = conditions_key(set);
+        let parts = telling(set).into_iter().map(|(condition, setting)| part(condition, setting.applied.as_ref()));
+        let mut key: String = parts.collect();
         if !taken.insert(key.clone()) {
-            let _ = write!(key, "label={:?};", set.label);
+            key += &format!("label={:?};", set.label);
         }
         keys.entry(set.label.as_str()).or_insert(key);
     }
     keys
-}
-
-fn parameters_key(parameters: &BTreeMap<String, Param>) -> String {
-    let mut key = String::new();
-    for (name, value) in parameters {
-        push(&mut key, name, Some(value));
-    }
-    key
 }
 
 /// The settings in which two sets differ, by condition name. Timer slack does not count under real-time policies: the
@@ -83,22 +74,13 @@ pub fn telling(set: &ConditionSet) -> BTreeMap<&str, &Setting> {
     set.settings.iter().filter(counts).map(|setting| (setting.condition.as_str(), setting)).collect()
 }
 
-/// The conditions as they held, in one text that is equal exactly when they are.
-fn conditions_key(set: &ConditionSet) -> String {
-    let mut key = String::new();
-    for (condition, setting) in telling(set) {
-        push(&mut key, condition, setting.applied.as_ref());
+/// A value in a key: keys are equal exactly when all values are.
+fn part(name: &str, value: Option<&Param>) -> String {
+    match value {
+        None => format!("{name:?}=unknown;"),
+        Some(Param::Flag(flag)) => format!("{name:?}={flag};"),
+        Some(Param::Int(n)) => format!("{name:?}={n};"),
+        Some(Param::Real(x)) => format!("{name:?}={x:e};"),
+        Some(Param::Text(text)) => format!("{name:?}={text:?};"),
     }
-    key
-}
-
-fn push(key: &mut String, name: &str, value: Option<&Param>) {
-    // Writing to a string cannot fail.
-    let _ = match value {
-        None => write!(key, "{name:?}=unknown;"),
-        Some(Param::Flag(flag)) => write!(key, "{name:?}={flag};"),
-        Some(Param::Int(n)) => write!(key, "{name:?}={n};"),
-        Some(Param::Real(x)) => write!(key, "{name:?}={x:e};"),
-        Some(Param::Text(text)) => write!(key, "{name:?}={text:?};"),
-    };
 }
