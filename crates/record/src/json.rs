@@ -28,24 +28,15 @@ pub enum ReadError {
     /// The input is empty.
     #[error("it is empty: the command that should have written it failed, or has not finished")]
     Empty,
-    /// The JSON is truncated.
-    #[error("it ends in the middle (line {line}): it was cut short, or is still being written")]
-    Truncated {
-        /// Where it ends.
-        line: usize,
-    },
-    /// The input is not JSON.
-    #[error("it is not JSON: {why}")]
-    NotJson {
-        /// The parser's message, truncated.
-        why: String,
-    },
-    /// JSON without a schema that begins with `punctual.run/`.
-    #[error("it is JSON, but not a run of punctual: its schema is {found}")]
-    NotARun {
-        /// The value of `schema`.
-        found: String,
-    },
+    /// The JSON is truncated: the line where it ends.
+    #[error("it ends in the middle (line {0}): it was cut short, or is still being written")]
+    Truncated(usize),
+    /// The input is not JSON: the parser's message, truncated.
+    #[error("it is not JSON: {0}")]
+    NotJson(String),
+    /// JSON without a schema that begins with `punctual.run/`: the value of `schema`.
+    #[error("it is JSON, but not a run of punctual: its schema is {0}")]
+    NotARun(String),
     /// Another version of the format.
     #[error(
         "its format is {found}, and this version of punctual reads {SCHEMA}; use the version that wrote it, or a newer one"
@@ -54,18 +45,12 @@ pub enum ReadError {
         /// The value of `schema`.
         found: String,
     },
-    /// The right schema, but a field is missing or has the wrong type.
-    #[error("it does not keep to the format that it names: {why}")]
-    Malformed {
-        /// The parser's message, truncated.
-        why: String,
-    },
-    /// Figures that cannot all be true.
-    #[error("its figures contradict each other: {why}; the file was altered or is damaged")]
-    Contradictory {
-        /// The first contradiction.
-        why: String,
-    },
+    /// The right schema, but a field is missing or has the wrong type: the parser's message, truncated.
+    #[error("it does not keep to the format that it names: {0}")]
+    Malformed(String),
+    /// Figures that cannot all be true: the first contradiction.
+    #[error("its figures contradict each other: {0}; the file was altered or is damaged")]
+    Contradictory(String),
 }
 
 /// Why a run could not be written.
@@ -175,20 +160,19 @@ impl Run {
             return consistent(run);
         }
         let syntax = |error: serde_json::Error| match error.classify() {
-            Category::Eof => ReadError::Truncated { line: error.line() },
+            Category::Eof => ReadError::Truncated(error.line()),
             // The parser reports a number with missing last digits as a wrong number.
             Category::Syntax if text[0] == b'{' && text.last().is_some_and(|last| b"-+.eE".contains(last)) => {
-                ReadError::Truncated { line: error.line() }
+                ReadError::Truncated(error.line())
             }
-            _ => ReadError::NotJson { why: said(&error) },
+            _ => ReadError::NotJson(said(&error)),
         };
         let _: serde::de::IgnoredAny = serde_json::from_slice(text).map_err(syntax)?;
         if text.first() != Some(&b'{') {
-            return Err(ReadError::NotARun { found: "missing".into() });
+            return Err(ReadError::NotARun("missing".into()));
         }
         // serde also reads structs from arrays, so the brace is checked above.
-        let heading: Heading =
-            serde_json::from_slice(text).map_err(|error| ReadError::NotJson { why: said(&error) })?;
+        let heading: Heading = serde_json::from_slice(text).map_err(|error| ReadError::NotJson(said(&error)))?;
         match heading.schema {
             Some(serde_json::Value::String(found)) if found == SCHEMA => {}
             Some(serde_json::Value::String(found)) if found.starts_with("punctual.run/") => {
@@ -200,10 +184,10 @@ impl Run {
                     Some(serde_json::Value::String(found)) => format!("\"{}\"", sanitize::line(&found, NAME)),
                     Some(other) => sanitize::line(&other.to_string(), NAME),
                 };
-                return Err(ReadError::NotARun { found });
+                return Err(ReadError::NotARun(found));
             }
         }
-        let run = serde_json::from_slice(text).map_err(|error| ReadError::Malformed { why: said(&error) });
+        let run = serde_json::from_slice(text).map_err(|error| ReadError::Malformed(said(&error)));
         run.and_then(consistent)
     }
 
@@ -217,7 +201,7 @@ impl Run {
 }
 
 fn consistent(run: Run) -> Result<Run, ReadError> {
-    contradiction(&run).map_or(Ok(run), |why| Err(ReadError::Contradictory { why }))
+    contradiction(&run).map_or(Ok(run), |why| Err(ReadError::Contradictory(why)))
 }
 
 /// The parser's message. It may contain any string of the file, so of a long one only the beginning is kept, and the position.

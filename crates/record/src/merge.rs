@@ -15,9 +15,7 @@ use serde_json::Value;
 use crate::contradiction::contradiction;
 use crate::distribution::{self, Distribution};
 use crate::identity::{Identity, identities, keys_by_label};
-use crate::model::{
-    ConditionSet, Disturbance, Host, NotMeasured, Notice, Part, RoundFigures, Run, SCHEMA, Series, Tool,
-};
+use crate::model::{ConditionSet, Disturbance, Host, Notice, Part, RoundFigures, Run, SCHEMA, Series, Tool};
 use crate::sanitize::{self, NAME};
 
 /// Adds runs together.
@@ -74,25 +72,19 @@ impl Merger {
     /// If the merged figures of altered runs contradict each other.
     pub fn finish(self, tool: Tool, command: Vec<String>) -> Result<Run, Error> {
         let Self { mut run, added, .. } = self;
-        let mut series = Vec::with_capacity(added.len());
-        let mut measured = BTreeSet::new();
-        for one in added {
-            let finished = one.finish();
-            measured.insert((finished.experiment.name().to_owned(), finished.subject.clone()));
-            series.push(finished);
-        }
+        run.series = added.into_iter().map(Added::finish).collect();
         // A subject that only one run could not measure has figures, so it is not missing.
+        let measured: BTreeSet<_> = run.series.iter().map(|one| (one.experiment.name(), &*one.subject)).collect();
         run.not_measured.retain(|missing| {
-            !measured.contains(&(missing.experiment.clone(), missing.subject.clone()))
+            !measured.contains(&(&*missing.experiment, &*missing.subject))
                 || missing.conditions.is_some()
                 || !missing.parameters.is_empty()
         });
         run.schema = SCHEMA.into();
-        run.series = series;
         run.tool = tool;
         run.command = command;
         match contradiction(&run) {
-            Some(why) => Err(Error::Contradictory { why }),
+            Some(why) => Err(Error::Contradictory(why)),
             None => Ok(run),
         }
     }
@@ -100,13 +92,11 @@ impl Merger {
     /// Adds the series of a run whose context is merged already. Its rounds begin `before` ns after those of the first
     /// run.
     fn take(&mut self, next: Run, before: u64) -> Result<(), Error> {
-        if next.causes.is_some() && !self.run.notices.contains(&Notice::CausesNotMerged) {
-            self.run.notices.push(Notice::CausesNotMerged);
-        }
+        add_new(&mut self.run.notices, next.causes.iter().map(|_| Notice::CausesNotMerged));
         let offset = self.run.merged_from.len() as u32;
         for source in next.sources() {
             if self.run.merged_from.contains(&source) {
-                return Err(Error::Twice { started: source.started.to_string() });
+                return Err(Error::Twice(source.started.to_string()));
             }
             self.run.merged_from.push(source);
         }
@@ -116,7 +106,7 @@ impl Merger {
         for (mut series, identity) in next.series.into_iter().zip(identities) {
             check(&series)?;
             if !seen.insert(identity.clone()) {
-                return Err(Error::Ambiguous { series: sanitize::line(&series.subject, NAME) });
+                return Err(Error::Ambiguous(sanitize::line(&series.subject, NAME)));
             }
             if let Some(label) = labels.get(&series.conditions) {
                 series.conditions.clone_from(label);
@@ -129,9 +119,7 @@ impl Merger {
                 }
             }
         }
-        for missing in next.not_measured {
-            push_new(&mut self.run.not_measured, missing);
-        }
+        add_new(&mut self.run.not_measured, next.not_measured);
         Ok(())
     }
 }
@@ -153,9 +141,12 @@ fn check(series: &Series) -> Result<(), Error> {
     }
 }
 
-fn push_new(list: &mut Vec<NotMeasured>, item: NotMeasured) {
-    if !list.contains(&item) {
-        list.push(item);
+/// Adds the items that the list does not have.
+fn add_new<T: PartialEq>(list: &mut Vec<T>, items: impl IntoIterator<Item = T>) {
+    for item in items {
+        if !list.contains(&item) {
+            list.push(item);
+        }
     }
 }
 
@@ -172,7 +163,7 @@ fn merge(run: &mut Run, next: &Run) {
     run.clock.read_ns = run.clock.read_ns.max(next.clock.read_ns);
     run.clock.resolution_ns = run.clock.resolution_ns.max(next.clock.resolution_ns);
     run.clock.granularity_ns = run.clock.granularity_ns.max(next.clock.granularity_ns);
-    notices(&mut run.notices, &next.notices);
+    add_new(&mut run.notices, next.notices.iter().cloned());
 }
 
 /// Facts that both machines share; others are absent.
@@ -212,7 +203,7 @@ fn conditions(sets: &mut Vec<ConditionSet>, next: &[ConditionSet]) -> BTreeMap<S
         let key = keys.get(set.label.as_str());
         let new = match key.and_then(|key| known.get(key)) {
             Some(&place) => {
-                refusals(&mut sets[place], set);
+                add_new(&mut sets[place].refused, set.refused.iter().cloned());
                 sets[place].label.clone()
             }
             None => {
@@ -227,14 +218,6 @@ fn conditions(sets: &mut Vec<ConditionSet>, next: &[ConditionSet]) -> BTreeMap<S
         }
     }
     renamed
-}
-
-fn refusals(known: &mut ConditionSet, set: &ConditionSet) {
-    for refusal in &set.refused {
-        if !known.refused.contains(refusal) {
-            known.refused.push(refusal.clone());
-        }
-    }
 }
 
 /// The label, with a number if it is taken.
@@ -271,23 +254,12 @@ fn disturbance(run: &Run, next: &Run) -> Disturbance {
     }
 }
 
-fn notices(list: &mut Vec<Notice>, next: &[Notice]) {
-    for notice in next {
-        if !list.contains(notice) {
-            list.push(notice.clone());
-        }
-    }
-}
-
 /// Why a run cannot be merged with those before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The run is merged already.
-    #[error("the run that began at {started} is there already: its samples would count twice; name each run once")]
-    Twice {
-        /// When it began.
-        started: String,
-    },
+    /// The run that began then is merged already.
+    #[error("the run that began at {0} is there already: its samples would count twice; name each run once")]
+    Twice(String),
     /// The runs have different clocks.
     #[error("its times were taken by {found}, those before it by {expected}; merge runs of one clock")]
     OtherClock {
@@ -310,29 +282,18 @@ pub enum Error {
         /// Its unit.
         unit: String,
     },
-    /// One run has the same series twice.
-    #[error("it has two series of {series} that differ in nothing but their figures; the file was altered")]
-    Ambiguous {
-        /// Subject of the series.
-        series: String,
-    },
+    /// One run has the series of this subject twice.
+    #[error("it has two series of {0} that differ in nothing but their figures; the file was altered")]
+    Ambiguous(String),
     /// The figures are damaged.
     #[error(transparent)]
     Figures(#[from] distribution::Error),
-    /// The samples are too many to count.
-    #[error("the samples of series {series} are more than can be counted; the file was altered")]
-    TooMany {
-        /// Subject of the series.
-        series: String,
-    },
-    /// The merged figures of altered runs contradict each other.
-    #[error(
-        "the figures of these runs, added together, contradict each other: {why}; a file was altered or is damaged"
-    )]
-    Contradictory {
-        /// The first contradiction.
-        why: String,
-    },
+    /// The samples of the series of this subject are too many to count.
+    #[error("the samples of series {0} are more than can be counted; the file was altered")]
+    TooMany(String),
+    /// The merged figures of altered runs contradict each other: the first contradiction.
+    #[error("the figures of these runs, added together, contradict each other: {0}; a file was altered or is damaged")]
+    Contradictory(String),
 }
 
 /// A series so far.
@@ -395,7 +356,7 @@ impl Added {
     fn add(&mut self, next: Series, offset: u32, before: u64) -> Result<(), Error> {
         let distribution = Distribution::from_series(&next)?;
         if self.total.count().checked_add(distribution.count()).is_none() {
-            return Err(Error::TooMany { series: sanitize::line(&next.subject, NAME) });
+            return Err(Error::TooMany(sanitize::line(&next.subject, NAME)));
         }
         self.total.merge(&distribution);
         self.sums = self.sums.plus(Sums::known(&next));
