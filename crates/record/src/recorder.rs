@@ -168,14 +168,7 @@ impl Recorder {
 
 /// The occupied ones of these buckets, ascending, as magnitudes.
 fn occupied(counts: &[u64], places: RangeInclusive<usize>) -> Vec<Bucket> {
-    let first = *places.start();
-    let mut buckets = Vec::new();
-    for (nth, &count) in counts[places].iter().enumerate() {
-        if count > 0 {
-            buckets.push(Bucket::at(first + nth, count));
-        }
-    }
-    buckets
+    places.filter(|place| counts[*place] > 0).map(|place| Bucket::at(place, counts[place])).collect()
 }
 
 /// Counts of zero with every page touched. The kernel maps zeroed memory on first access only; that page fault must

@@ -13,7 +13,19 @@ pub const NAME: usize = 100;
 /// `longest` characters, and `…` marks the cut.
 #[must_use]
 pub fn line(text: &str, longest: usize) -> String {
-    cleaned(text, longest, |c| if matches!(c, '\n' | '\t') { ' ' } else { c })
+    let mut out = String::with_capacity(text.len().min(longest));
+    for (count, c) in text.chars().enumerate() {
+        if count == longest {
+            out.push('…');
+            break;
+        }
+        out.push(match c {
+            '\n' | '\t' => ' ',
+            c if is_harmless(c) => c,
+            _ => '?',
+        });
+    }
+    out
 }
 
 /// The same, but line breaks are kept.
@@ -31,19 +43,6 @@ pub fn lines(text: &str, longest: usize) -> String {
         if left == 0 {
             break;
         }
-    }
-    out
-}
-
-fn cleaned(text: &str, longest: usize, spaced: impl Fn(char) -> char) -> String {
-    let mut out = String::with_capacity(text.len().min(longest));
-    for (count, c) in text.chars().enumerate() {
-        if count == longest {
-            out.push('…');
-            break;
-        }
-        let c = spaced(c);
-        out.push(if is_harmless(c) { c } else { '?' });
     }
     out
 }

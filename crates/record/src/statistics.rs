@@ -168,31 +168,24 @@ impl Binomial {
 
     /// The largest k >= 1 with P(B < k) <= tail.
     fn largest_with_lower_tail(&self, tail: f64) -> Option<u64> {
-        let mut below = 0.0;
-        let mut k = self.first;
-        for mass in &self.mass {
-            below += mass;
-            if below > tail {
-                break;
-            }
-            k += 1;
-        }
+        let k = self.first + within(self.mass.iter(), tail);
         (k >= 1).then_some(k)
     }
 
     /// The smallest k <= n with P(B >= k) <= tail.
     fn smallest_with_upper_tail(&self, tail: f64) -> Option<u64> {
-        let mut above = 0.0;
-        let mut k = self.first + self.mass.len() as u64;
-        for mass in self.mass.iter().rev() {
-            above += mass;
-            if above > tail {
-                break;
-            }
-            k -= 1;
-        }
+        let k = self.first + self.mass.len() as u64 - within(self.mass.iter().rev(), tail);
         (k <= self.n).then_some(k)
     }
+}
+
+/// How many masses, from the first on, sum to the tail at most.
+fn within<'a>(masses: impl Iterator<Item = &'a f64>, tail: f64) -> u64 {
+    let sums = masses.scan(0.0, |sum, mass| {
+        *sum += mass;
+        Some(*sum)
+    });
+    sums.take_while(|sum| *sum <= tail).count() as u64
 }
 
 /// The median of some values, the mean of the two middle ones of an even number; `None` of no values.
