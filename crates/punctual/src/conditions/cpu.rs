@@ -170,23 +170,16 @@ fn missing(cpus: &CpuSet, here: &Surroundings) -> Option<Reason> {
 
 /// CPUs that exist but are offline.
 fn refuse_offline(cpus: &CpuSet, here: &Surroundings) -> Result<(), Reason> {
-    if let Some(online) = &here.online_cpus {
-        let offline = cpus.without(online);
-        if !offline.is_empty() {
-            let first = offline.as_slice()[0];
-            return Err(Reason::new(
-                format!("CPU {offline} is offline; online are {online} (/sys/devices/system/cpu/online)"),
-                Need::OnlineCpu(online.clone(), first),
-            ));
-        }
-    }
-    Ok(())
+    let Some(online) = &here.online_cpus else { return Ok(()) };
+    let offline = cpus.without(online);
+    let Some(first) = offline.as_slice().first() else { return Ok(()) };
+    let why = format!("CPU {offline} is offline; online are {online} (/sys/devices/system/cpu/online)");
+    Err(Reason::new(why, Need::OnlineCpu(online.clone(), *first)))
 }
 
 /// CPUs that are online but not allowed for this process.
 fn outside(dropped: &CpuSet, here: &Surroundings) -> Reason {
-    let allowed = here.cpuset.as_ref().map(|(file, cpus)| format!(", which is {cpus} ({file})")).unwrap_or_default();
-    let why = format!("CPU {dropped} is online, but outside the cpuset of this process{allowed}");
+    let why = format!("CPU {dropped} is online, but outside {}", cpuset(here));
     let needs = match &here.container {
         Some(container) => Need::CpusInContainer(dropped.clone(), container.clone()),
         None => Need::CpusOfCpuset(None),
@@ -194,24 +187,27 @@ fn outside(dropped: &CpuSet, here: &Surroundings) -> Reason {
     Reason::new(why, needs)
 }
 
+fn cpuset(here: &Surroundings) -> String {
+    let allowed = here.cpuset.as_ref().map(|(file, cpus)| format!(", which is {cpus} ({file})"));
+    format!("the cpuset of this process{}", allowed.unwrap_or_default())
+}
+
 fn explain(error: &punctual_linux::Error, thread: Thread, here: &Surroundings) -> Reason {
     if let Some(reason) = of_another_thread(error, thread, here) {
         return reason;
     }
-    if error.errno() == Errno::INVAL.raw_os_error() {
-        let allowed =
-            here.cpuset.as_ref().map(|(file, cpus)| format!(", which is {cpus} ({file})")).unwrap_or_default();
-        let why = format!("{error}: none of these CPUs is in the cpuset of this process{allowed}");
-        return Reason::new(why, Need::CpusOfCpuset(here.container.clone())).errno(error.errno());
-    }
-    if error.errno() == Errno::BUSY.raw_os_error() {
-        return Reason::new(
+    let (why, needs) = match Errno::from_io_error(&error.source) {
+        Some(Errno::INVAL) => {
+            let why = format!("{error}: none of these CPUs is in {}", cpuset(here));
+            (why, Need::CpusOfCpuset(here.container.clone()))
+        }
+        Some(Errno::BUSY) => (
             format!("{error}: a thread under SCHED_DEADLINE must be free to run on all CPUs of its domain"),
             Need::CpusOfDeadline,
-        )
-        .errno(error.errno());
-    }
-    Reason::new(error, Need::Call("sched_setaffinity")).errno(error.errno())
+        ),
+        _ => (error.to_string(), Need::Call("sched_setaffinity")),
+    };
+    Reason::new(why, needs).errno(error.errno())
 }
 
 #[cfg(test)]
