@@ -105,25 +105,15 @@ impl FromStr for Profile {
         if words.next() != Some(FORM) {
             return Err(ProfileError::Form(text.chars().take(60).collect()));
         }
-        let [mut cpus, mut poll_ns, mut yield_ns, mut wake_ns] = [None; 4];
+        let mut parts = [("cpus", None), ("poll_ns", None), ("yield_ns", None), ("wake_ns", None)];
         for word in words {
             let wrong = || ProfileError::Part(word.to_owned());
             let (name, number) = word.split_once('=').ok_or_else(wrong)?;
-            let place = match name {
-                "cpus" => &mut cpus,
-                "poll_ns" => &mut poll_ns,
-                "yield_ns" => &mut yield_ns,
-                "wake_ns" => &mut wake_ns,
-                _ => return Err(wrong()),
-            };
-            *place = Some(number.parse::<u32>().ok().filter(|n| *n > 0).ok_or_else(wrong)?);
+            let (_, part) = parts.iter_mut().find(|(known, _)| *known == name).ok_or_else(wrong)?;
+            *part = Some(number.parse::<u32>().ok().filter(|n| *n > 0).ok_or_else(wrong)?);
         }
-        Ok(Self {
-            cpus: cpus.ok_or(ProfileError::Missing("cpus"))?,
-            poll_ns: poll_ns.ok_or(ProfileError::Missing("poll_ns"))?,
-            yield_ns: yield_ns.ok_or(ProfileError::Missing("yield_ns"))?,
-            wake_ns: wake_ns.ok_or(ProfileError::Missing("wake_ns"))?,
-        })
+        let [cpus, poll_ns, yield_ns, wake_ns] = parts.map(|(name, part)| part.ok_or(ProfileError::Missing(name)));
+        Ok(Self { cpus: cpus?, poll_ns: poll_ns?, yield_ns: yield_ns?, wake_ns: wake_ns? })
     }
 }
 

@@ -30,7 +30,15 @@ impl Profile {
     /// Measures now, for a few milliseconds. A thread bound to one CPU measures wake-ups of a thread on the other CPUs.
     #[must_use]
     pub fn measure() -> Self {
-        measure()
+        let (own, all) = cpus();
+        let cpus = u32::try_from(all.len().max(1)).unwrap_or(u32::MAX);
+        // A thread bound to one CPU waits for threads on other CPUs.
+        let elsewhere: Vec<usize> = match own.as_slice() {
+            [only] => all.into_iter().filter(|cpu| cpu != only).collect(),
+            _ => Vec::new(),
+        };
+        let wake_ns = wake_ns(cpus, elsewhere).unwrap_or(USUAL_WAKE_NS);
+        Self { cpus, poll_ns: poll_ns(), yield_ns: yield_ns(), wake_ns }
     }
 
     /// The profile of this machine, measured on the first call in a process.
@@ -39,18 +47,6 @@ impl Profile {
         static MEASURED: OnceLock<Profile> = OnceLock::new();
         MEASURED.get_or_init(Self::measure)
     }
-}
-
-fn measure() -> Profile {
-    let (own, all) = cpus();
-    let cpus = u32::try_from(all.len().max(1)).unwrap_or(u32::MAX);
-    // A thread bound to one CPU waits for threads on other CPUs.
-    let elsewhere: Vec<usize> = match own.as_slice() {
-        [only] => all.into_iter().filter(|cpu| cpu != only).collect(),
-        _ => Vec::new(),
-    };
-    let wake_ns = wake_ns(cpus, elsewhere).unwrap_or(USUAL_WAKE_NS);
-    Profile { cpus, poll_ns: poll_ns(), yield_ns: yield_ns(), wake_ns }
 }
 
 /// The CPUs of the calling thread, and all that the process could use, including the calling thread's.
