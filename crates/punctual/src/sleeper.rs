@@ -170,7 +170,7 @@ impl<C: Clock> Sleeper<C> {
     /// The error if the kernel refused a timer slack of 1 ns. Sleeps then end up to 50 µs later; the margin learns this.
     #[must_use]
     pub fn slack_problem(&self) -> Option<&punctual_linux::Error> {
-        self.slack.problem()
+        self.slack.problem.as_deref()
     }
 
     /// Restores the thread's timer slack until the next wait, for a thread with other work in between.
@@ -472,10 +472,6 @@ impl FineSlack {
         if guards == 1 && before != 0 {
             let _ = set_timer_slack_ns(before);
         }
-    }
-
-    fn problem(&self) -> Option<&Error> {
-        self.problem.as_deref()
     }
 }
 

@@ -80,7 +80,7 @@ pub struct Watchdog {
     thread: Option<JoinHandle<()>>,
     runs_under: Option<Policy>,
     caveats: Vec<String>,
-    limit: RtTimeLimit,
+    _limit: RtTimeLimit,
 }
 
 #[derive(Debug, Default)]
@@ -121,8 +121,8 @@ impl Watchdog {
         })?;
         let (runs_under, mut caveats) = told.recv().unwrap_or_default();
         let limit = RtTimeLimit::hold(config.window.saturating_mul(5) / 2);
-        caveats.extend(limit.caveat().map(str::to_owned));
-        Ok(Self { shared, thread: Some(thread), runs_under, caveats, limit })
+        caveats.extend(limit.caveat.clone());
+        Ok(Self { shared, thread: Some(thread), runs_under, caveats, _limit: limit })
     }
 
     /// The measurement on which it put the guarded thread under SCHED_OTHER; `None` before.
@@ -154,7 +154,7 @@ impl Watchdog {
     /// The soft limit of RLIMIT_RTTIME, after which the kernel sends SIGXCPU.
     #[must_use]
     pub fn backstop(&self) -> Option<Duration> {
-        self.limit.soft()
+        getrlimit(Resource::Rttime).current.map(Duration::from_micros)
     }
 }
 
@@ -319,6 +319,7 @@ static HOLDERS: Mutex<Holders> = Mutex::new(Holders { count: 0, before: None });
 /// Holds the limit lowered.
 #[derive(Debug)]
 pub(crate) struct RtTimeLimit {
+    /// Why the limit could not be set.
     caveat: Option<String>,
 }
 
@@ -342,16 +343,6 @@ impl RtTimeLimit {
             .err()
             .map(|errno| format!("the watchdog has no backstop: setrlimit(RLIMIT_RTTIME): {errno}"));
         Self { caveat }
-    }
-
-    /// Why the limit could not be set.
-    pub(crate) fn caveat(&self) -> Option<&str> {
-        self.caveat.as_deref()
-    }
-
-    /// The soft limit in force.
-    pub(crate) fn soft(&self) -> Option<Duration> {
-        getrlimit(Resource::Rttime).current.map(Duration::from_micros)
     }
 }
 

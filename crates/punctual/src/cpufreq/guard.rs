@@ -13,7 +13,17 @@ impl Cpufreq {
     ///
     /// Restores the leftovers of an earlier program first.
     pub fn guard(&self, cpus: &[usize], wait: LockWait) -> Result<GovernorGuard, Error> {
-        GovernorGuard::new(self.clone(), cpus, wait)
+        let policies = self.policies_of(cpus)?.into_iter().map(|policy| policy.number).collect();
+        let lock = self.state().lock(&FORM, wait)?;
+        let mut journal = Journal::open(self.state(), FORM.journal, &FORM)?;
+        let (left, mut replayed) = replay(self.root(), &mut journal)?;
+        let found: Vec<Setting> = left.into_iter().map(|left| left.setting).collect();
+        journal.begin(&found)?;
+        let (raised, told) = Raised::open(self, self.state())?;
+        replayed.extend(told);
+        let threads = self.state().path().join(THREADS);
+        let keeper = Some(Keeper::start(&FORM, self.root(), &journal.path(), Some(&threads), lock)?);
+        Ok(GovernorGuard { cpufreq: self.clone(), policies, found, journal, keeper, replayed, raised })
     }
 }
 
@@ -37,20 +47,6 @@ pub struct GovernorGuard {
 }
 
 impl GovernorGuard {
-    pub(super) fn new(cpufreq: Cpufreq, cpus: &[usize], wait: LockWait) -> Result<Self, Error> {
-        let policies = cpufreq.policies_of(cpus)?.into_iter().map(|policy| policy.number).collect();
-        let lock = cpufreq.state().lock(&FORM, wait)?;
-        let mut journal = Journal::open(cpufreq.state(), FORM.journal, &FORM)?;
-        let (left, mut replayed) = replay(cpufreq.root(), &mut journal)?;
-        let left: Vec<Setting> = left.into_iter().map(|left| left.setting).collect();
-        journal.begin(&left)?;
-        let (raised, told) = Raised::open(&cpufreq, cpufreq.state())?;
-        replayed.extend(told);
-        let threads = cpufreq.state().path().join(THREADS);
-        let keeper = Keeper::start(&FORM, cpufreq.root(), &journal.path(), Some(&threads), lock)?;
-        Ok(Self { cpufreq, policies, found: left, journal, keeper: Some(keeper), replayed, raised })
-    }
-
     /// Settings restored from an earlier program's journal, or refused; one sentence each.
     #[must_use]
     pub fn replayed(&self) -> &[String] {

@@ -237,13 +237,7 @@ impl Attribute {
     /// The name of its file.
     #[must_use]
     pub const fn file(self) -> &'static str {
-        match self {
-            Self::Governor => "scaling_governor",
-            Self::SetSpeed => "scaling_setspeed",
-            Self::Preference => "energy_performance_preference",
-            Self::MinFrequency => "scaling_min_freq",
-            Self::MaxFrequency => "scaling_max_freq",
-        }
+        self.form().name
     }
 
     /// Whether a value has the form of this attribute.
@@ -252,7 +246,7 @@ impl Attribute {
     }
 
     /// The form of its file.
-    fn form(self) -> &'static FileForm {
+    const fn form(self) -> &'static FileForm {
         &FORM.files[self as usize]
     }
 

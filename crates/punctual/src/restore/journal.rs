@@ -165,7 +165,7 @@ pub(crate) fn put_back(root: &Path, settings: &[Setting]) -> Vec<Left> {
                 (Ok(()), Ok(now)) if now == setting.value => continue,
                 (Ok(()), Ok(now)) => format!("it reads {now}"),
             };
-            left.push(Left::new(setting, why));
+            left.push(Left { setting: setting.clone(), why });
         }
         if !wrote {
             break;

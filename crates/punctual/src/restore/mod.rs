@@ -222,12 +222,6 @@ pub(crate) struct Left {
     why: String,
 }
 
-impl Left {
-    pub(crate) fn new(setting: &Setting, why: String) -> Self {
-        Self { setting: setting.clone(), why }
-    }
-}
-
 impl From<Left> for NotRestored {
     fn from(left: Left) -> Self {
         let Setting { form, file_form, number, value } = left.setting;
