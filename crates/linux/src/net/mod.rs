@@ -61,31 +61,26 @@ pub enum Sent {
 }
 
 impl Sent {
-    fn of_errno(call: &'static str, errno: i32) -> Result<Self> {
-        match errno {
+    fn of_returned(call: &'static str, returned: isize) -> Result<Self> {
+        if returned >= 0 {
+            return Ok(Self::Yes);
+        }
+        match Error::last(call).errno() {
             libc::EAGAIN | libc::ENOBUFS => Ok(Self::NoRoom),
             libc::ECONNREFUSED => Ok(Self::Refused),
             errno => Err(Error::from_errno(call, errno)),
         }
     }
-
-    fn of_returned(call: &'static str, returned: isize) -> Result<Self> {
-        if returned >= 0 { Ok(Self::Yes) } else { Self::of_errno(call, Error::last(call).errno()) }
-    }
 }
+
+/// No send blocks, and none ends the process.
+const AT_ONCE: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
 
 /// `send(2)` with `MSG_DONTWAIT` on a connected socket: never blocks.
 #[inline]
 pub fn send(socket: &UdpSocket, datagram: &[u8]) -> Result<Sent> {
     // SAFETY: the buffer is valid for its length.
-    let returned = unsafe {
-        libc::send(
-            socket.as_raw_fd(),
-            datagram.as_ptr().cast(),
-            datagram.len(),
-            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
-        )
-    };
+    let returned = unsafe { libc::send(socket.as_raw_fd(), datagram.as_ptr().cast(), datagram.len(), AT_ONCE) };
     Sent::of_returned("send", returned)
 }
 
@@ -141,8 +136,7 @@ fn send_with(socket: &UdpSocket, datagram: &[u8], wishes: &[Wish]) -> Result<Sen
     message.msg_iovlen = 1;
     attach(&mut message, &mut control, wishes);
     // SAFETY: the message points to the datagram and to the control messages, which live until the call returns.
-    let returned =
-        unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+    let returned = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, AT_ONCE) };
     Sent::of_returned("sendmsg", returned)
 }
 
@@ -212,15 +206,11 @@ impl Batch {
     #[inline]
     pub fn send(&mut self, socket: &UdpSocket, count: usize) -> Result<(usize, Sent)> {
         let count = count.min(self.messages.len());
-        let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         // SAFETY: each message points to its piece and its control messages, and each piece into `bytes`. No vector was resized
         // since.
         let returned =
-            unsafe { libc::sendmmsg(socket.as_raw_fd(), self.messages.as_mut_ptr(), count as u32, flags as _) };
-        if returned >= 0 {
-            return Ok((returned as usize, Sent::Yes));
-        }
-        Sent::of_errno("sendmmsg", Error::last("sendmmsg").errno()).map(|why| (0, why))
+            unsafe { libc::sendmmsg(socket.as_raw_fd(), self.messages.as_mut_ptr(), count as u32, AT_ONCE as _) };
+        Sent::of_returned("sendmmsg", returned as isize).map(|sent| (returned.max(0) as usize, sent))
     }
 }
 
