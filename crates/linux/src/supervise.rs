@@ -204,8 +204,8 @@ impl Supervised {
 
     /// Stops this process until the program or this process is continued, and then continues the program if it is still stopped.
     fn stop_too(&self, signal: i32) -> Result<()> {
-        let Some(helper) = Helper::start(self.pid) else { return Ok(()) };
-        let own = helper.pid();
+        let Some(helper) = helper(self.pid) else { return Ok(()) };
+        let own = Pid::from_raw(helper.id());
         // Stopping discards a SIGCONT that is pending. Another thread of this process may have taken it: then the program shows it.
         if !self.pass_signals_on(own)? && Stat::open(self.pid).is_none_or(|program| program.is_stopped()) {
             stop_by(signal);
@@ -350,32 +350,20 @@ const NAME: &str = "punctual-resume";
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LONGEST_LOOK: Duration = Duration::from_millis(100);
 
-/// The helper. Killed and reaped on drop.
-#[derive(Debug)]
-struct Helper {
-    child: crate::child::Child,
-}
-
-impl Helper {
-    /// Starts it. `None`: `/proc` does not show both processes, or no process can be created.
-    fn start(program: Pid) -> Option<Self> {
-        let own = getpid();
-        let (own_stat, program_stat) = (Stat::open(own)?, Stat::open(program)?);
-        // The mounted /proc may be that of another PID namespace.
-        if program_stat.read()?.parent != own.as_raw_nonzero().get() {
-            return None;
-        }
-        let child = crate::child::Child::spawn(NAME, move || {
-            // What stops the process group must not stop the helper.
-            let _ = setsid();
-            watch(own, &own_stat, &program_stat)
-        });
-        child.ok().map(|child| Self { child })
+/// Starts the helper, which is killed and reaped on drop. `None`: `/proc` does not show both processes, or no process can be created.
+fn helper(program: Pid) -> Option<crate::child::Child> {
+    let own = getpid();
+    let (own_stat, program_stat) = (Stat::open(own)?, Stat::open(program)?);
+    // The mounted /proc may be that of another PID namespace.
+    if program_stat.read()?.parent != own.as_raw_nonzero().get() {
+        return None;
     }
-
-    fn pid(&self) -> Option<Pid> {
-        Pid::from_raw(self.child.id())
-    }
+    let started = crate::child::Child::spawn(NAME, move || {
+        // What stops the process group must not stop the helper.
+        let _ = setsid();
+        watch(own, &own_stat, &program_stat)
+    });
+    started.ok()
 }
 
 /// Whether a signal that stops the process has come, and the process has not stopped yet. A SIGCONT now discards it.
