@@ -13,10 +13,7 @@ use std::ops::Deref;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{
-    AtomicBool, AtomicI8, AtomicI16, AtomicI32, AtomicI64, AtomicIsize, AtomicU8, AtomicU16, AtomicU32, AtomicU64,
-    AtomicUsize,
-};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64};
 
 use rustix::mm::UserfaultfdFlags;
 
@@ -214,19 +211,7 @@ macro_rules! shareable {
         )*
     };
 }
-shareable!(
-    AtomicBool,
-    AtomicI8,
-    AtomicI16,
-    AtomicI32,
-    AtomicI64,
-    AtomicIsize,
-    AtomicU8,
-    AtomicU16,
-    AtomicU32,
-    AtomicU64,
-    AtomicUsize
-);
+shareable!(AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64);
 
 // SAFETY: made of Shareable parts only.
 unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {}

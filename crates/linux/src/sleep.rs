@@ -18,6 +18,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 use crate::clock::{Clock, KernelTimespec, timespec_of};
 use crate::{Error, Result, check, check_errno_return, descriptor};
@@ -401,19 +402,9 @@ impl SilentSocket {
     /// `setsockopt(2)` with `SO_RCVTIMEO`: microseconds, at least 1 since 0 means no timeout. The kernel rounds up to jiffies.
     #[inline]
     pub fn set_timeout(&self, timeout_us: i64) -> Result<()> {
-        let us = timeout_us.max(1);
-        let timeout = libc::timeval { tv_sec: (us / 1_000_000) as _, tv_usec: (us % 1_000_000) as _ };
-        // SAFETY: the socket is open; option and length are valid for the call.
-        let returned = unsafe {
-            libc::setsockopt(
-                self.receiver.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_RCVTIMEO,
-                (&raw const timeout).cast(),
-                size_of::<libc::timeval>() as libc::socklen_t,
-            )
-        };
-        check("setsockopt", returned).map_err(|e| e.on("SO_RCVTIMEO")).map(drop)
+        let timeout = Duration::from_micros(timeout_us.max(1).unsigned_abs());
+        let set = self.receiver.set_read_timeout(Some(timeout));
+        set.map_err(|source| Error { call: "setsockopt", object: Some("SO_RCVTIMEO".into()), source })
     }
 
     /// `recv(2)`: ends with [`Ended::TimeUp`] at the timeout, which may come up to a jiffy early.
