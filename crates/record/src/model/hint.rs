@@ -91,21 +91,9 @@ impl From<Ask> for Hint {
     }
 }
 
-impl From<String> for Hint {
-    fn from(text: String) -> Self {
-        Self(vec![Piece { text, ask: None }])
-    }
-}
-
-impl From<&str> for Hint {
-    fn from(text: &str) -> Self {
-        text.to_owned().into()
-    }
-}
-
-impl From<&String> for Hint {
-    fn from(text: &String) -> Self {
-        text.as_str().into()
+impl<T: AsRef<str>> From<T> for Hint {
+    fn from(text: T) -> Self {
+        Self(vec![Piece { text: text.as_ref().to_owned(), ask: None }])
     }
 }
 

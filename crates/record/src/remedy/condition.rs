@@ -443,14 +443,7 @@ fn of_cpus(cpus: &CpuSet) -> Code {
 
 /// The first and the last CPU of each range.
 fn ranges(cpus: &CpuSet) -> Vec<(usize, usize)> {
-    let mut ranges: Vec<(usize, usize)> = Vec::new();
-    for cpu in cpus.iter() {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == cpu => *last = cpu,
-            _ => ranges.push((cpu, cpu)),
-        }
-    }
-    ranges
+    cpus.as_slice().chunk_by(|a, b| a + 1 == *b).map(|run| (run[0], run[run.len() - 1])).collect()
 }
 
 /// prctl(2): 0 would restore the inherited slack. The file: proc_pid_timerslack_ns(5), since Linux 4.6.
