@@ -75,11 +75,6 @@ impl Definition for DmaLatency {
     }
 }
 
-/// In the kernel's unit: `0us`.
-fn microseconds(latency: Duration) -> String {
-    if latency.is_zero() { "0us".into() } else { format_duration(latency) }
-}
-
 /// The lowest latency requested on the machine. `None` if the file cannot be read.
 fn effective() -> Option<Duration> {
     read_back(&File::open(PATH).ok()?).ok()
@@ -120,7 +115,7 @@ struct Request {
 
 impl Held for Request {
     fn lost(&self) -> Option<String> {
-        effective().filter(|now| *now > self.asked).map(microseconds)
+        effective().filter(|now| *now > self.asked).map(|now| Value::DmaLatency(now).to_string())
     }
 
     fn renew(&mut self, here: &LazyCell<Surroundings>) -> Result<(), Reason> {
