@@ -97,10 +97,8 @@ impl FromStr for CpuSet {
             if part.is_empty() {
                 return Err(CpuSetError::Empty { typed: typed.trim().to_owned() });
             }
-            let (first, last) = match part.split_once('-') {
-                Some((first, last)) => (number(first.trim(), part)?, number(last.trim(), part)?),
-                None => (number(part, part)?, number(part, part)?),
-            };
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (number(first.trim(), part)?, number(last.trim(), part)?);
             if first > last {
                 return Err(CpuSetError::Backwards { first, last });
             }

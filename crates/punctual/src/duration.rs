@@ -97,25 +97,15 @@ pub fn parse_duration(typed: &str) -> Result<Duration, DurationError> {
     };
     let too_long = || DurationError::TooLong { typed: whole() };
     let integer: u128 = if integer.is_empty() { 0 } else { integer.parse().map_err(|_| too_long())? };
-    let mut ns = integer.checked_mul(*ns_per_unit).ok_or_else(too_long)?;
-    let mut part = *ns_per_unit;
-    // Digit by digit, so that any number of digits is exact. A digit may be a fraction of a nanosecond, so the remainder is carried in
-    // tenths.
-    let mut remainder_scale: u128 = 1;
-    let mut fraction_value: u128 = 0;
-    for digit in fraction.trim_end_matches('0').bytes() {
-        // 10^-18 of an hour is below a nanosecond for any digit.
-        if remainder_scale > 1_000_000_000_000_000_000 {
-            return Err(DurationError::TooFine { typed: whole() });
-        }
-        remainder_scale *= 10;
-        fraction_value = fraction_value * 10 + u128::from(digit - b'0');
-    }
-    part *= fraction_value;
-    if !part.is_multiple_of(remainder_scale) {
-        return Err(DurationError::TooFine { typed: whole() });
-    }
-    ns = ns.checked_add(part / remainder_scale).ok_or_else(too_long)?;
+    let ns = integer.checked_mul(*ns_per_unit).ok_or_else(too_long)?;
+    // In whole numbers, so that any number of digits is exact. The 20th digit of an hour is below a nanosecond, whatever it is.
+    let fraction = Some(fraction.trim_end_matches('0')).filter(|digits| digits.len() < 20);
+    let part = fraction.and_then(|digits| {
+        let (part, scale) = (ns_per_unit * digits.parse().unwrap_or(0), 10_u128.pow(digits.len() as u32));
+        part.is_multiple_of(scale).then_some(part / scale)
+    });
+    let part = part.ok_or_else(|| DurationError::TooFine { typed: whole() })?;
+    let ns = ns.checked_add(part).ok_or_else(too_long)?;
     let seconds = u64::try_from(ns / 1_000_000_000).map_err(|_| too_long())?;
     Ok(Duration::new(seconds, (ns % 1_000_000_000) as u32))
 }

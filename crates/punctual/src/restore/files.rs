@@ -120,11 +120,8 @@ impl StateDir {
             }
         }
         // Names the holder for refused programs. The lock itself does not depend on this text.
-        let written = (|| -> std::io::Result<()> {
-            file.set_len(0)?;
-            file.rewind()?;
-            write!(file, "{}", std::process::id())
-        })();
+        let emptied = file.set_len(0).and_then(|()| file.rewind());
+        let written = emptied.and_then(|()| write!(file, "{}", std::process::id()));
         written.map_err(|source| Error::io("writing", self.0.join(form.lock), source))?;
         Ok(file)
     }
