@@ -63,12 +63,9 @@ fn in_summary(summary: &Summary) -> Result<(), String> {
         return Err(format!("negative {negative} and overflow {overflow} of {count} samples"));
     }
     let ascending = [("min", min), ("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p999), ("max", max)];
-    let mut before: Option<(&str, i64)> = None;
-    for (name, value) in ascending.into_iter().filter_map(|(name, value)| Some((name, (*value)?))) {
-        if let Some((lower, least)) = before.filter(|(_, least)| *least > value) {
-            return Err(format!("{lower} {least} is above {name} {value}"));
-        }
-        before = Some((name, value));
+    let known: Vec<(&str, i64)> = ascending.into_iter().filter_map(|(name, value)| Some((name, (*value)?))).collect();
+    if let Some([(lower, least), (name, value)]) = known.windows(2).find(|pair| pair[0].1 > pair[1].1) {
+        return Err(format!("{lower} {least} is above {name} {value}"));
     }
     in_mean(*mean, *min, *max)?;
     possible("stdev", *stdev)?;

@@ -178,14 +178,11 @@ impl Run {
             Some(serde_json::Value::String(found)) if found.starts_with("punctual.run/") => {
                 return Err(ReadError::OtherVersion { found: sanitize::line(&found, NAME) });
             }
-            found => {
-                let found = match found {
-                    None => "missing".into(),
-                    Some(serde_json::Value::String(found)) => format!("\"{}\"", sanitize::line(&found, NAME)),
-                    Some(other) => sanitize::line(&other.to_string(), NAME),
-                };
-                return Err(ReadError::NotARun(found));
+            Some(serde_json::Value::String(found)) => {
+                return Err(ReadError::NotARun(format!("\"{}\"", sanitize::line(&found, NAME))));
             }
+            Some(other) => return Err(ReadError::NotARun(sanitize::line(&other.to_string(), NAME))),
+            None => return Err(ReadError::NotARun("missing".into())),
         }
         let run = serde_json::from_slice(text).map_err(|error| ReadError::Malformed(said(&error)));
         run.and_then(consistent)

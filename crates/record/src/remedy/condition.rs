@@ -308,7 +308,15 @@ pub(super) fn code(value: &Value) -> Code {
         },
         Value::Cpu(cpus) => of_cpus(cpus),
         Value::TimerSlack(slack) if *slack > Duration::ZERO => {
-            Code { shell: Some(flag(value).command()), ..of_slack(slack.as_nanos()) }
+            // prctl(2): 0 would restore the inherited slack. The file: proc_pid_timerslack_ns(5), since Linux 4.6.
+            let ns = slack.as_nanos();
+            let prctl = format!("ctypes.CDLL(None).prctl(29, ctypes.c_ulong({ns}))  # PR_SET_TIMERSLACK");
+            Code {
+                c: Some(format!("#include <sys/prctl.h>\nprctl(PR_SET_TIMERSLACK, {ns}UL);")),
+                rust: rust(&format!("timer_slack({})", duration(*slack))),
+                python: Some(format!("import ctypes\n{prctl}")),
+                shell: Some(flag(value).command()),
+            }
         }
         Value::Slice(slice) => Code {
             c: Some(attributes("SCHED_NORMAL", &format!(".sched_runtime = {}", slice.as_nanos()))),
@@ -444,16 +452,6 @@ fn of_cpus(cpus: &CpuSet) -> Code {
 /// The first and the last CPU of each range.
 fn ranges(cpus: &CpuSet) -> Vec<(usize, usize)> {
     cpus.as_slice().chunk_by(|a, b| a + 1 == *b).map(|run| (run[0], run[run.len() - 1])).collect()
-}
-
-/// prctl(2): 0 would restore the inherited slack. The file: proc_pid_timerslack_ns(5), since Linux 4.6.
-fn of_slack(ns: u128) -> Code {
-    Code {
-        c: Some(format!("#include <sys/prctl.h>\nprctl(PR_SET_TIMERSLACK, {ns}UL);")),
-        rust: rust(&format!("timer_slack(std::time::Duration::from_nanos({ns}))")),
-        python: Some(format!("import ctypes\nctypes.CDLL(None).prctl(29, ctypes.c_ulong({ns}))  # PR_SET_TIMERSLACK")),
-        shell: None,
-    }
 }
 
 /// Documentation/power/pm_qos_interface.rst: four bytes; the request stands while the file is open.
