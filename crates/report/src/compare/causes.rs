@@ -4,7 +4,7 @@
 //! The noise comes from consecutive stretches of a run, and from several runs where there are some. Nothing below it is
 //! a difference. The tests are corrected for their number. Causes that only one side has recorded are not compared.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use punctual_record::experiment::cyclic::is_of;
 use punctual_record::{Cause, Experiment, LatePart};
@@ -91,7 +91,7 @@ pub(super) fn compared(
     let rows: Vec<Row<'_>> = both.iter().flat_map(|call| rows(Pair { old, new, pairs, call })).collect();
     let drafts: Vec<Option<Draft>> =
         rows.iter().map(|row| row.pair.draft(&|blamed| blamed.causes.get(&row.key))).collect();
-    let shifts = settled(drafts);
+    let shifts = difference::settled(drafts.iter().map(Option::as_ref));
     let corrected = corrected(shifts.iter().map(|shift| Some(shift.as_ref()?.probability())));
     let significant = shifts.iter().zip(&corrected.significant);
     let causes =
@@ -146,17 +146,13 @@ type LostTime<'f> = &'f dyn Fn(&Blamed) -> Option<&Lost>;
 
 impl Pair<'_> {
     fn draft(&self, time: LostTime<'_>) -> Option<Draft> {
-        let readings = |side| -> Vec<(usize, Reading)> {
-            blamed(side, self.call).map(|(run, blamed)| (run, blamed.reading(time(blamed)))).collect()
+        let readings = |side| -> BTreeMap<usize, Reading> {
+            blamed(side, self.call).filter_map(|(run, blamed)| Some((run, blamed.reading(time(blamed))?))).collect()
         };
         let (old, new) = (readings(self.old), readings(self.new));
-        let find = |all: &[(usize, Reading)], run: usize| {
-            all.iter().find(|(place, _)| *place == run).map(|(_, reading)| *reading)
-        };
-        let pair =
-            |(a, b): &(usize, usize)| Some(RunPair { old: find(&old, *a)?, new: find(&new, *b)?, places: Vec::new() });
-        let pairs = self.pairs.and_then(|pairs| difference::paired(pairs.iter().filter_map(pair).collect()));
-        let all = |side: &[(usize, Reading)]| side.iter().map(|(_, reading)| *reading).collect::<Vec<_>>();
+        let pair = |(a, b): &(usize, usize)| Some(RunPair { old: *old.get(a)?, new: *new.get(b)?, places: Vec::new() });
+        let pairs = self.pairs.and_then(|pairs| difference::paired(&pairs.iter().filter_map(pair).collect::<Vec<_>>()));
+        let all = |side: &BTreeMap<usize, Reading>| side.values().copied().collect::<Vec<_>>();
         pairs.or_else(|| difference::apart(&all(&old), &all(&new)))
     }
 
@@ -165,17 +161,6 @@ impl Pair<'_> {
             blamed(side, self.call).map(|(_, blamed)| time(blamed).map_or(0.0, |lost| lost.each_ns)).collect();
         all.iter().sum::<f64>() / all.len().max(1) as f64
     }
-}
-
-/// The differences; several runs estimate their scatter together.
-fn settled(drafts: Vec<Option<Draft>>) -> Vec<Option<Shift>> {
-    let scatters: Vec<_> = drafts.iter().flatten().filter_map(|draft| draft.scatter().cloned()).collect();
-    let mut estimates = difference::estimates(&scatters).into_iter();
-    let mut settle = |draft: Draft| {
-        let estimate = draft.scatter().and_then(|_| estimates.next());
-        draft.settled(estimate)
-    };
-    drafts.into_iter().map(|draft| draft.map(&mut settle)).collect()
 }
 
 impl Row<'_> {
@@ -208,7 +193,7 @@ impl Row<'_> {
         names.into_iter().find_map(|name| {
             let key = (self.key, name.clone());
             let draft = self.pair.draft(&|blamed| blamed.culprits.get(&key))?;
-            let shift = settled(vec![Some(draft)]).pop()??;
+            let shift = difference::settled([Some(&draft)].into_iter()).pop()??;
             let is_most = shift.by / by >= MOST && shift.probability() <= LEVEL;
             is_most.then(|| name.clone())
         })

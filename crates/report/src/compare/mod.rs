@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::evidence::difference::{self, RunPair, corrected};
-use crate::evidence::{Draft, Reading, SCALE, Shift, noise};
+use crate::evidence::{Draft, Reading, SCALE, Shift};
 use crate::format::units;
 use crate::pictures::Curve;
 use outcome::Names;
@@ -107,18 +107,22 @@ pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
             None => draft(pair.old, pair.new, figure, pairs.as_deref()),
         })
     });
-    let outcomes = settled(drafts.collect());
-    let shifts = outcomes.iter().flatten().map(|outcome| Some(outcome.as_ref().ok()?.probability()));
-    let corrected = corrected(shifts);
+    let drafts: Vec<[Result<Draft, String>; 3]> = drafts.collect();
+    // All series estimate their uncertainty together, figure by figure.
+    let shifts = Figure::ALL
+        .map(|figure| difference::settled(drafts.iter().map(move |series| series[figure as usize].as_ref().ok())));
+    let shift = |place: usize, figure: Figure| shifts[figure as usize][place].as_ref();
+    let all = (0..drafts.len()).flat_map(|place| Figure::ALL.map(|figure| (place, figure)));
+    let corrected = corrected(all.map(|(place, figure)| Some(shift(place, figure)?.probability())));
     let compared = corrected.tested;
     let mut significant = corrected.significant.into_iter();
-    let mut finish = |(figure, outcome): (Figure, &Result<Shift, String>)| {
+    let mut finish = |place: usize, figure: Figure| {
         let shown = significant.next() == Some(true);
-        let shift = outcome.as_ref().ok();
+        let shift = shift(place, figure);
         FigureComparison {
             figure,
             verdict: Verdict::judged(shift, shown),
-            why: outcome.as_ref().err().cloned(),
+            why: drafts[place][figure as usize].as_ref().err().cloned(),
             difference: shift.map(|shift| told(shift, compared)),
         }
     };
@@ -126,8 +130,8 @@ pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
     let series: Vec<SeriesComparison> = matched
         .pairs
         .into_iter()
-        .zip(&outcomes)
-        .map(|(pair, figures)| SeriesComparison {
+        .enumerate()
+        .map(|(place, pair)| SeriesComparison {
             experiment: pair.identity.experiment.clone(),
             subject: pair.identity.subject.clone(),
             conditions: pair.new.label.clone(),
@@ -136,7 +140,7 @@ pub fn compare(old: &Side, new: &Side, options: Options) -> Comparison {
             changed: pair.changed,
             old_count: samples(pair.old),
             new_count: samples(pair.new),
-            figures: Figure::ALL.into_iter().zip(figures).map(&mut finish).collect(),
+            figures: Figure::ALL.map(|figure| finish(place, figure)).to_vec(),
             curves: [pair.old, pair.new].map(|measured| Curve::median(&measured.curves)),
         })
         .collect();
@@ -164,73 +168,41 @@ fn names(side: &Side) -> Vec<RunName> {
     side.runs.iter().map(name).collect()
 }
 
-/// Every figure with its uncertainty, which all series estimate together, figure by figure.
-fn settled(drafts: Vec<[Result<Draft, String>; 3]>) -> Vec<[Result<Shift, String>; 3]> {
-    let mut estimates = Figure::ALL.map(|figure| {
-        let of_figure = drafts.iter().filter_map(|series| series[figure as usize].as_ref().ok()?.scatter().cloned());
-        difference::estimates(&of_figure.collect::<Vec<_>>()).into_iter()
-    });
-    let settle = |series: [Result<Draft, String>; 3]| {
-        let mut figure = 0..;
-        series.map(|outcome| {
-            let estimates = figure.next().and_then(|figure| estimates.get_mut(figure));
-            outcome.map(|draft| {
-                let estimate = draft.scatter().and_then(|_| estimates?.next());
-                draft.settled(estimate)
-            })
-        })
-    };
-    drafts.into_iter().map(settle).collect()
-}
-
 /// The difference of one figure, or why there is none.
 fn draft(old: &Measured, new: &Measured, figure: Figure, pairs: Option<&[(usize, usize)]>) -> Result<Draft, String> {
-    let reading = |entry: &Entry| entry.readings[figure as usize];
     if let Some(pairs) = pairs {
         let entry_of = |side: &'_ Measured, run: usize| side.entries.iter().position(|entry| entry.run == run);
         let pair = |&(a, b): &(usize, usize)| {
-            Some(neighbours(&old.entries[entry_of(old, a)?], &new.entries[entry_of(new, b)?], figure))
+            neighbours(&old.entries[entry_of(old, a)?], &new.entries[entry_of(new, b)?], figure)
         };
-        if let Some(draft) = difference::paired(pairs.iter().filter_map(pair).collect()) {
+        if let Some(draft) = difference::paired(&pairs.iter().filter_map(pair).collect::<Vec<_>>()) {
             return Ok(draft);
         }
     }
-    let readings = |side: &Measured| side.entries.iter().map(reading).collect::<Vec<_>>();
-    let (old, new) = (readings(old), readings(new));
+    let readings = |side: &Measured| -> (Vec<Reading>, Option<String>) {
+        let all = side.entries.iter().map(|entry| entry.readings[figure as usize]);
+        (all.clone().flatten().collect(), all.filter_map(Result::err).next().map(|missing| missing.words(figure)))
+    };
+    let ((old, no_old), (new, no_new)) = (readings(old), readings(new));
     difference::apart(&old, &new).ok_or_else(|| {
-        let side = |readings: &[Reading]| readings.iter().find_map(|reading| why_not(reading, figure));
-        let known = |readings: &[Reading]| readings.iter().any(|r| matches!(r, Reading::Known { .. }));
-        match (known(&old), known(&new)) {
-            (false, false) => side(&old).map(|why| format!("{why} on both sides")),
-            (false, true) => side(&old).map(|why| format!("{why} in the old runs")),
-            _ => side(&new).map(|why| format!("{why} in the new runs")),
+        match (old.is_empty(), new.is_empty()) {
+            (true, true) => no_old.map(|why| format!("{why} on both sides")),
+            (true, false) => no_old.map(|why| format!("{why} in the old runs")),
+            _ => no_new.map(|why| format!("{why} in the new runs")),
         }
         .unwrap_or_else(|| "it was not measured".to_owned())
     })
 }
 
 /// Two neighbours. Only a p99 jumps from run to run, so only it is given by the places where it may lie.
-fn neighbours(old: &Entry, new: &Entry, figure: Figure) -> RunPair {
-    let reading = |entry: &Entry| entry.readings[figure as usize];
+fn neighbours(old: &Entry, new: &Entry, figure: Figure) -> Option<RunPair> {
+    let [before, after] = [old.readings[figure as usize].ok()?, new.readings[figure as usize].ok()?];
     let places = match (figure, &old.tail, &new.tail) {
         (Figure::P50 | Figure::Cpu, ..) => Vec::new(),
         (Figure::P99, Some(old), Some(new)) => new.iter().zip(old.iter()).map(|(new, old)| new - old).collect(),
-        (Figure::P99, ..) => match (reading(old), reading(new)) {
-            (Reading::Known { place: old, .. }, Reading::Known { place: new, .. }) => vec![new - old],
-            _ => Vec::new(),
-        },
+        (Figure::P99, ..) => vec![after.place - before.place],
     };
-    RunPair { old: reading(old), new: reading(new), places }
-}
-
-fn why_not(reading: &Reading, figure: Figure) -> Option<String> {
-    let name = figure.name();
-    match reading {
-        Reading::Known { .. } => None,
-        Reading::Absent => Some(format!("{name} was not measured")),
-        Reading::FewSamples => Some(format!("too few samples for {name}")),
-        Reading::FewRounds => Some(format!("fewer than {} rounds with {name}", noise::MIN_ROUNDS)),
-    }
+    Some(RunPair { old: before, new: after, places })
 }
 
 /// A shift in nanoseconds and shares, when `compared` figures are.

@@ -102,7 +102,7 @@ impl Gate {
             let is_decided = |(limit, measured): &(&Limit, &Measured)| {
                 let mut figures =
                     Figure::ALL.into_iter().filter(|own| limit.figure.is_none_or(|figure| figure == *own));
-                let reading = |figure: Figure| Some(measured.entries.first()?.readings[figure as usize]);
+                let reading = |figure: Figure| measured.entries.first()?.readings[figure as usize].ok();
                 figures.all(|figure| reading(figure).is_some_and(|read| decides(limit, read, shorter, level)))
             };
             !known.is_empty() && known.iter().all(is_decided)
@@ -116,7 +116,7 @@ impl Gate {
 fn decides(limit: &Limit, reading: Reading, shorter: f64, level: f64) -> bool {
     /// The 75 % quantile of a normal variable.
     const THREE_OF_FOUR: f64 = 0.674_490;
-    let Reading::Known { place, noise, floor } = reading else { return false };
+    let Reading { place, noise, floor } = reading;
     let Some(bound) = bound(limit, SCALE.figure(place)) else { return false };
     let variance = noise + noise * shorter + 2.0 * floor;
     // Both runs' noise has the freedom of one run's Allan variance.
@@ -232,7 +232,7 @@ mod tests {
 
     fn reading(rounds: &[f64], by: f64) -> Reading {
         let place = SCALE.place(60_000.0) + by + median(rounds).unwrap();
-        Reading::Known { place, noise: noise::wandering(rounds).unwrap(), floor: 1e-4 }
+        Reading { place, noise: noise::wandering(rounds).unwrap(), floor: 1e-4 }
     }
 
     const AT_MOST: Duration = Duration::from_secs(60);

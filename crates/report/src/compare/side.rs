@@ -15,7 +15,7 @@ use punctual_record::{
 use serde::Serialize;
 
 use crate::compare::outcome::Change;
-use crate::evidence::{Look, Reading, difference, noise};
+use crate::evidence::{Look, Missing, Reading, difference, noise};
 use crate::format::naming::{self, AS_FOUND};
 use crate::pictures::Curve;
 
@@ -97,7 +97,7 @@ pub(super) struct Entry {
     /// Number of samples.
     pub(super) count: u64,
     /// In the order of [`Figure::ALL`].
-    pub(super) readings: [Reading; 3],
+    pub(super) readings: [Result<Reading, Missing>; 3],
     /// Where its 99th percentile may lie; `None` without a histogram.
     pub(super) tail: Option<Box<[f64; difference::PLACES]>>,
 }
@@ -478,16 +478,12 @@ impl Blamed {
         blamed
     }
 
-    /// A time with its noise; of a cause that is not there, zero in every stretch.
-    pub(super) fn reading(&self, lost: Option<&Lost>) -> Reading {
+    /// A time with its noise; of a cause that is not there, zero in every stretch. `None`: too few stretches.
+    pub(super) fn reading(&self, lost: Option<&Lost>) -> Option<Reading> {
         let absent = Lost { each_ns: 0.0, stretches_ns: vec![0.0; self.stretches] };
         let lost = lost.unwrap_or(&absent);
-        match noise::wandering(&lost.stretches_ns) {
-            Some(noise) if lost.each_ns.is_finite() => {
-                Reading::Known { place: lost.each_ns, noise, floor: (FLOOR * self.late_ns).max(1.0).powi(2) }
-            }
-            _ => Reading::FewRounds,
-        }
+        let noise = noise::wandering(&lost.stretches_ns).filter(|_| lost.each_ns.is_finite())?;
+        Some(Reading { place: lost.each_ns, noise, floor: (FLOOR * self.late_ns).max(1.0).powi(2) })
     }
 }
 

@@ -137,56 +137,39 @@ impl Draft {
     }
 }
 
-/// A known figure.
-#[derive(Debug, Clone, Copy)]
-struct Figure {
-    place: f64,
-    noise: f64,
-    floor: f64,
-}
-
-fn known(reading: &Reading) -> Option<Figure> {
-    match *reading {
-        Reading::Known { place, noise, floor } => Some(Figure { place, noise, floor }),
-        _ => None,
-    }
-}
-
 /// The difference between two sides whose runs are independent of each other.
 pub(crate) fn apart(old: &[Reading], new: &[Reading]) -> Option<Draft> {
-    let old: Vec<Figure> = old.iter().filter_map(known).collect();
-    let new: Vec<Figure> = new.iter().filter_map(known).collect();
-    let (from, to) = (mean(&old)?, mean(&new)?);
-    let scatter = match (old.as_slice(), new.as_slice()) {
+    let (from, to) = (mean(old)?, mean(new)?);
+    let scatter = match (old, new) {
         ([one], [other]) => Known::All(one_each(*one, *other)),
-        _ => several(&old, &new, from, to),
+        _ => several(old, new, from, to),
     };
     Some(Draft { from, by: to - from, scatter })
 }
 
-fn mean(side: &[Figure]) -> Option<f64> {
+fn mean(side: &[Reading]) -> Option<f64> {
     (!side.is_empty()).then(|| side.iter().map(|run| run.place).sum::<f64>() / side.len() as f64)
 }
 
 /// With one run a side. The floor is not an estimate: it adds to the freedom (F. Satterthwaite, 1946).
-fn one_each(old: Figure, new: Figure) -> Estimate {
+fn one_each(old: Reading, new: Reading) -> Estimate {
     let variance = old.noise + new.noise + old.floor + new.floor;
     let doubt = (old.noise * old.noise + new.noise * new.noise) / FREEDOM;
     let freedom = if doubt > 0.0 { variance * variance / doubt } else { f64::MAX };
     Estimate { variance, freedom: freedom.clamp(FREEDOM, 1e6) }
 }
 
-fn several(old: &[Figure], new: &[Figure], from: f64, to: f64) -> Known {
+fn several(old: &[Reading], new: &[Reading], from: f64, to: f64) -> Known {
     let sides = [(old, from), (new, to)];
     let deviations = sides.iter().flat_map(|(side, mean)| side.iter().map(move |run| run.place - mean)).collect();
     let freedom = (old.len() + new.len() - 2) as f64;
-    let part = |side: &[Figure]| SHARED + (1.0 - SHARED) / side.len() as f64;
+    let part = |side: &[Reading]| SHARED + (1.0 - SHARED) / side.len() as f64;
     let scatter = Scatter { deviations, freedom, forecast: forecast(old.iter().chain(new)) };
     Known::Seen(scatter, part(old) + part(new), 2.0)
 }
 
 /// Variance of one run's figure, estimated from the run itself.
-fn forecast<'a>(runs: impl Iterator<Item = &'a Figure>) -> f64 {
+fn forecast<'a>(runs: impl Iterator<Item = &'a Reading>) -> f64 {
     let (sum, count) = runs.fold((0.0, 0.0), |(sum, count), run| (sum + run.noise + run.floor, count + 1.0));
     sum / count
 }
@@ -201,39 +184,42 @@ pub(crate) struct RunPair {
 
 /// The difference between two sides that alternated. The two runs of a pair saw the same drift. So the pairs'
 /// differences are independent and average out with more pairs.
-pub(crate) fn paired(all: Vec<RunPair>) -> Option<Draft> {
-    let one = |pair: RunPair| Some((known(&pair.old)?, known(&pair.new)?, pair.places));
-    let (mut pairs, mut places) = (Vec::new(), Vec::new());
-    for (old, new, tail) in all.into_iter().filter_map(one) {
-        pairs.push((old, new));
-        places.push(tail);
-    }
+pub(crate) fn paired(pairs: &[RunPair]) -> Option<Draft> {
     if pairs.len() < 2 {
         return None;
     }
     let count = pairs.len() as f64;
-    let is_robust = pairs.len() >= ROBUST && places.iter().all(|tail| !tail.is_empty());
-    let (from, by, deviations) = if is_robust { centered(&pairs, &places) } else { averaged(&pairs) };
-    let forecast = 2.0 * forecast(pairs.iter().flat_map(|(old, new)| [old, new]));
+    let is_robust = pairs.len() >= ROBUST && pairs.iter().all(|pair| !pair.places.is_empty());
+    let (from, by, deviations) = if is_robust { centered(pairs) } else { averaged(pairs) };
+    let forecast = 2.0 * forecast(pairs.iter().flat_map(|pair| [&pair.old, &pair.new]));
     let scatter = Scatter { deviations, freedom: count - 1.0, forecast };
     Some(Draft { from, by, scatter: Known::Seen(scatter, 1.0 / count, 1.0) })
 }
 
 /// The mean of the old figures, that of the differences, and the differences' deviations.
-fn averaged(pairs: &[(Figure, Figure)]) -> (f64, f64, Vec<f64>) {
+fn averaged(pairs: &[RunPair]) -> (f64, f64, Vec<f64>) {
     let count = pairs.len() as f64;
-    let from = pairs.iter().map(|(old, _)| old.place).sum::<f64>() / count;
-    let by = pairs.iter().map(|(old, new)| new.place - old.place).sum::<f64>() / count;
-    (from, by, pairs.iter().map(|(old, new)| new.place - old.place - by).collect())
+    let from = pairs.iter().map(|pair| pair.old.place).sum::<f64>() / count;
+    let by = pairs.iter().map(|pair| pair.new.place - pair.old.place).sum::<f64>() / count;
+    (from, by, pairs.iter().map(|pair| pair.new.place - pair.old.place - by).collect())
 }
 
 /// The same with the robust centre. Differences below the floor between runs always count by their size.
-fn centered(pairs: &[(Figure, Figure)], places: &[Vec<f64>]) -> (f64, f64, Vec<f64>) {
-    let floor = pairs.iter().map(|(old, new)| old.floor + new.floor).sum::<f64>() / pairs.len() as f64;
-    let old: Vec<Vec<f64>> = pairs.iter().map(|(old, _)| vec![old.place]).collect();
+fn centered(pairs: &[RunPair]) -> (f64, f64, Vec<f64>) {
+    let floor = pairs.iter().map(|pair| pair.old.floor + pair.new.floor).sum::<f64>() / pairs.len() as f64;
+    let old: Vec<Vec<f64>> = pairs.iter().map(|pair| vec![pair.old.place]).collect();
+    let places: Vec<Vec<f64>> = pairs.iter().map(|pair| pair.places.clone()).collect();
     let (from, _) = center(&old, floor.sqrt());
-    let (by, deviations) = center(places, floor.sqrt());
+    let (by, deviations) = center(&places, floor.sqrt());
     (from, by, deviations)
+}
+
+/// The differences of one figure; where several runs were seen, all estimate their scatter together.
+pub(crate) fn settled<'d>(drafts: impl Iterator<Item = Option<&'d Draft>> + Clone) -> Vec<Option<Shift>> {
+    let scatters: Vec<Scatter> = drafts.clone().flatten().filter_map(|draft| draft.scatter().cloned()).collect();
+    let mut estimates = estimates(&scatters).into_iter();
+    let mut settle = |draft: &Draft| draft.settled(draft.scatter().and_then(|_| estimates.next()));
+    drafts.map(|draft| draft.map(&mut settle)).collect()
 }
 
 /// The probabilities that are significant at this level.

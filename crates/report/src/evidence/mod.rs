@@ -13,7 +13,7 @@ pub(crate) mod tail;
 
 pub(crate) use difference::{Draft, Shift, scatter};
 pub use noise::Figure;
-pub(crate) use noise::{Look, Mean, Reading, SCALE};
+pub(crate) use noise::{Look, Mean, Missing, Reading, SCALE};
 pub use rounds::{Effect, Gain, Outcome};
 pub use shares::{ShareEffect, ShareGain};
 

@@ -170,22 +170,36 @@ pub(super) const fn floor(figure: Figure) -> f64 {
 
 /// A figure of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Reading {
-    /// The figure is known.
-    Known {
-        /// Its position on the scale.
-        place: f64,
-        /// Its variance between runs, estimated from the run itself.
-        noise: f64,
-        /// Its additional variance, which no run shows.
-        floor: f64,
-    },
+pub(crate) struct Reading {
+    /// Its position on the scale.
+    pub(crate) place: f64,
+    /// Its variance between runs, estimated from the run itself.
+    pub(crate) noise: f64,
+    /// Its additional variance, which no run shows.
+    pub(crate) floor: f64,
+}
+
+/// Why a run has no reading of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missing {
     /// The run does not have the figure.
     Absent,
     /// Too few samples.
     FewSamples,
     /// Too few rounds.
     FewRounds,
+}
+
+impl Missing {
+    /// The reason, for a sentence about this figure.
+    pub(crate) fn words(self, figure: Figure) -> String {
+        let name = figure.name();
+        match self {
+            Self::Absent => format!("{name} was not measured"),
+            Self::FewSamples => format!("too few samples for {name}"),
+            Self::FewRounds => format!("fewer than {MIN_ROUNDS} rounds with {name}"),
+        }
+    }
 }
 
 /// The figures of a series in one run.
@@ -203,7 +217,7 @@ pub(crate) struct Look<'a> {
 
 impl Look<'_> {
     /// Its figures, in the order of [`Figure::ALL`].
-    pub(crate) fn readings(&self, distribution: Option<&Distribution>) -> [Reading; 3] {
+    pub(crate) fn readings(&self, distribution: Option<&Distribution>) -> [Result<Reading, Missing>; 3] {
         Figure::ALL.map(|figure| match figure {
             Figure::P50 => self.median(),
             Figure::P99 => self.tail(distribution),
@@ -211,22 +225,22 @@ impl Look<'_> {
         })
     }
 
-    fn median(&self) -> Reading {
-        let Some(ns) = self.summary.p50 else { return self.missing(3) };
+    fn median(&self) -> Result<Reading, Missing> {
+        let ns = self.summary.p50.ok_or(self.missing(3))?;
         let rounds = places(self.rounds, |round| round.summary.p50.map(|ns| ns as f64));
-        let Some(noise) = wandering(&rounds) else { return Reading::FewRounds };
-        self.known(Figure::P50, ns as f64, noise)
+        let noise = wandering(&rounds).ok_or(Missing::FewRounds)?;
+        Ok(self.known(Figure::P50, ns as f64, noise))
     }
 
     /// Rounds seldom have the 200 samples that their own 99th percentile needs. The noise is then the larger of the
     /// sampling noise around the percentile and the drift of the rounds' 90th percentile: the former contains part of
     /// the latter.
-    fn tail(&self, distribution: Option<&Distribution>) -> Reading {
-        let Some(ns) = self.summary.p99 else { return self.missing(200) };
+    fn tail(&self, distribution: Option<&Distribution>) -> Result<Reading, Missing> {
+        let ns = self.summary.p99.ok_or(self.missing(200))?;
         let rounds = places(self.rounds, |round| round.summary.p99.map(|ns| ns as f64));
         let all = rounds.len() == self.rounds.len();
         if let Some(noise) = wandering(&rounds).filter(|_| all) {
-            return self.known(Figure::P99, ns as f64, noise);
+            return Ok(self.known(Figure::P99, ns as f64, noise));
         }
         let sampling = match (distribution, self.summary.ci95.p99) {
             (Some(distribution), _) => by_rank(distribution, Quantile::P99),
@@ -237,33 +251,29 @@ impl Look<'_> {
             }
             (None, None) => None,
         };
-        let Some(sampling) = sampling else { return Reading::FewSamples };
+        let sampling = sampling.ok_or(Missing::FewSamples)?;
         let body = places(self.rounds, |round| round.summary.p90.or(round.summary.p50).map(|ns| ns as f64));
-        match wandering(&body) {
-            Some(drift) => self.known(Figure::P99, ns as f64, drift.max(sampling)),
-            None => Reading::FewRounds,
-        }
+        let drift = wandering(&body).ok_or(Missing::FewRounds)?;
+        Ok(self.known(Figure::P99, ns as f64, drift.max(sampling)))
     }
 
-    fn cpu(&self) -> Reading {
-        let Some(ns) = self.cpu.filter(|ns| ns.is_finite()) else { return Reading::Absent };
+    fn cpu(&self) -> Result<Reading, Missing> {
+        let ns = self.cpu.filter(|ns| ns.is_finite()).ok_or(Missing::Absent)?;
         let rounds = places(self.rounds, |round| round.cpu_ns_per_op);
-        match wandering(&rounds) {
-            Some(noise) => self.known(Figure::Cpu, ns, noise),
-            None => Reading::FewRounds,
-        }
+        let noise = wandering(&rounds).ok_or(Missing::FewRounds)?;
+        Ok(self.known(Figure::Cpu, ns, noise))
     }
 
     fn known(&self, figure: Figure, ns: f64, noise: f64) -> Reading {
         // A clock with a coarse step rounds each figure: a uniform error of one step has the variance step^2 / 12.
         let step = SCALE.step(ns) * self.granularity as f64;
         let rounding = if figure == Figure::Cpu { 0.0 } else { step * step / 12.0 };
-        Reading::Known { place: SCALE.place(ns), noise, floor: floor(figure).powi(2) + rounding }
+        Reading { place: SCALE.place(ns), noise, floor: floor(figure).powi(2) + rounding }
     }
 
     /// Why a percentile that needs this many samples is absent.
-    fn missing(&self, needs: u64) -> Reading {
-        if self.summary.count < needs { Reading::FewSamples } else { Reading::Absent }
+    fn missing(&self, needs: u64) -> Missing {
+        if self.summary.count < needs { Missing::FewSamples } else { Missing::Absent }
     }
 }
 

@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::evidence::difference::corrected;
 use crate::evidence::difference::scatter;
 use crate::evidence::distributions::Beta;
-use crate::evidence::noise::{Figure, Look, Reading, SCALE, floor};
+use crate::evidence::noise::{Figure, Look, Missing, SCALE, floor};
 use crate::evidence::{Shift, difference, noise};
 
 /// One question: what does `after` change in this figure against `before`?
@@ -226,16 +226,11 @@ fn tails(run: &Run, before: &Series, after: &Series) -> Result<Draft, String> {
         look.readings(distribution.as_ref())[Figure::P99 as usize]
     };
     let bodies = bodies(before, after);
-    let (before, after) = (reading(before), reading(after));
-    let why = |reading: &Reading| match reading {
-        Reading::FewRounds => Some(format!("fewer than {} rounds", noise::MIN_ROUNDS)),
-        Reading::FewSamples => Some("too few samples for p99".to_owned()),
-        Reading::Absent => Some("p99 was not measured".to_owned()),
-        Reading::Known { .. } => None,
+    let why = |missing: Missing| match missing {
+        Missing::FewRounds => format!("fewer than {} rounds", noise::MIN_ROUNDS),
+        other => other.words(Figure::P99),
     };
-    if let Some(why) = why(&before).or_else(|| why(&after)) {
-        return Err(why);
-    }
+    let (before, after) = (reading(before).map_err(why)?, reading(after).map_err(why)?);
     let draft = difference::apart(&[before], &[after]).ok_or("p99 was not measured")?;
     let shift = draft.settled(None);
     let same = bodies.iter().filter(|body| **body * shift.by > 0.0).count();
