@@ -51,10 +51,9 @@ fn metrics(run: &Run, mut writer: &mut dyn Write) -> io::Result<()> {
     let quantities: BTreeSet<Quantity> = run.series.iter().map(|series| series.quantity).collect();
     for quantity in quantities {
         let help = "Percentiles, extremes and mean of one series each; low and high are the ends of the 95 % confidence interval.";
-        family(&mut writer, &format!("{}_seconds", quantity.name()), Some("seconds"), help)?;
-        for (series, labels) in labelled.iter().filter(|(series, _)| series.quantity == quantity) {
-            statistics(&mut writer, series, labels)?;
-        }
+        let own = labelled.iter().filter(|(series, _)| series.quantity == quantity);
+        let values = own.flat_map(|(series, labels)| statistics(series, labels));
+        gauges(&mut writer, (&format!("{}_seconds", quantity.name()), SECONDS, help), values)?;
     }
     per_series(&mut writer, &labelled)?;
     of_causes(&mut writer, run.causes.as_ref())?;
@@ -63,7 +62,8 @@ fn metrics(run: &Run, mut writer: &mut dyn Write) -> io::Result<()> {
     writer.flush()
 }
 
-fn statistics(writer: &mut impl Write, series: &Series, labels: &str) -> io::Result<()> {
+/// Percentiles, extremes and mean of a series.
+fn statistics(series: &Series, labels: &str) -> Vec<Gauge> {
     let s = &series.summary;
     let (p50, p99) = (s.ci95.p50, s.ci95.p99);
     let figures = [
@@ -80,11 +80,8 @@ fn statistics(writer: &mut impl Write, series: &Series, labels: &str) -> io::Res
     ];
     let whole = figures.into_iter().filter_map(|(name, ns)| Some((name, ns? as f64)));
     let mean = s.mean.filter(|mean| mean.is_finite()).map(|mean| ("mean", mean));
-    let name = series.quantity.name();
-    for (statistic, ns) in whole.chain(mean) {
-        writeln!(writer, "punctual_{name}_seconds{{{labels},statistic=\"{statistic}\"}} {}", number(ns / 1e9))?;
-    }
-    Ok(())
+    let value = |(statistic, ns)| (format!("{labels},statistic=\"{statistic}\""), ns / 1e9);
+    whole.chain(mean).map(value).collect()
 }
 
 /// A family with one value for each series that has it.
@@ -104,30 +101,15 @@ const PER_SERIES: [PerSeries; 5] = [
 
 fn per_series(writer: &mut impl Write, labelled: &[(&Series, String)]) -> io::Result<()> {
     for (name, unit, help, value) in PER_SERIES {
-        let values =
-            || labelled.iter().filter_map(|(series, labels)| Some((labels, value(series).filter(|v| v.is_finite())?)));
-        if values().next().is_none() {
-            continue;
-        }
-        family(writer, name, unit, help)?;
-        for (labels, value) in values() {
-            writeln!(writer, "punctual_{name}{{{labels}}} {}", number(value))?;
-        }
+        let values = labelled.iter().map(|(series, labels)| (labels.clone(), value(series)));
+        known_gauges(writer, (name, unit, help), values)?;
     }
-    let switches = |series: &Series| {
+    let switches = |(series, labels): &(&Series, String)| {
         [("voluntary", series.voluntary_switches_per_op), ("involuntary", series.involuntary_switches_per_op)]
+            .map(|(kind, times)| (format!("{labels},kind=\"{kind}\""), times))
     };
-    if labelled.iter().any(|(series, _)| switches(series).iter().any(|(_, value)| value.is_some())) {
-        family(writer, "switches", None, "Context switches of the measured thread per operation.")?;
-    }
-    for (series, labels) in labelled {
-        for (kind, value) in switches(series) {
-            if let Some(value) = value.filter(|value| value.is_finite()) {
-                writeln!(writer, "punctual_switches{{{labels},kind=\"{kind}\"}} {}", number(value))?;
-            }
-        }
-    }
-    Ok(())
+    let help = "Context switches of the measured thread per operation.";
+    known_gauges(writer, ("switches", None, help), labelled.iter().flat_map(switches))
 }
 
 fn of_run(writer: &mut impl Write, run: &Run) -> io::Result<()> {
@@ -147,21 +129,18 @@ fn of_run(writer: &mut impl Write, run: &Run) -> io::Result<()> {
     let labels = labels.map(|(name, value)| label(name, &value)).join(",");
     writeln!(writer, "punctual_run_info{{{labels}}} 1")?;
     let started = run.started.as_microsecond() as f64 / 1e6;
-    let (seconds, complete) = (Some("seconds"), f64::from(u8::from(run.complete)));
+    let complete = f64::from(u8::from(run.complete));
     let merged = Some(run.merged_from.len() as f64).filter(|n| *n > 0.0);
     let stolen = run.disturbance.steal_share;
     let facts = [
-        ("run_start_seconds", seconds, "When the run began, since 1970.", Some(started)),
-        ("run_duration_seconds", seconds, "How long the run took.", Some(run.elapsed_ns as f64 / 1e9)),
+        ("run_start_seconds", SECONDS, "When the run began, since 1970.", Some(started)),
+        ("run_duration_seconds", SECONDS, "How long the run took.", Some(run.elapsed_ns as f64 / 1e9)),
         ("run_complete", None, "1: the run came to its end; 0: it was interrupted.", Some(complete)),
         ("run_merged_runs", None, "Runs that this one was merged from.", merged),
         ("steal_ratio", Some("ratio"), "Share of the CPUs' time that the hypervisor gave to others.", stolen),
     ];
     for (name, unit, help, value) in facts {
-        if let Some(value) = value.filter(|value| value.is_finite()) {
-            family(writer, name, unit, help)?;
-            writeln!(writer, "punctual_{name} {}", number(value))?;
-        }
+        known_gauges(writer, (name, unit, help), [(String::new(), value)])?;
     }
     Ok(())
 }
@@ -203,18 +182,42 @@ fn label_name(name: &str) -> String {
     if begins_well { name } else { format!("parameter_{name}") }
 }
 
-/// Opens a family of gauges.
-fn family(writer: &mut impl Write, name: &str, unit: Option<&str>, help: &str) -> io::Result<()> {
+/// Name, unit and help of gauges that belong together.
+type Family<'a> = (&'a str, Option<&'a str>, &'a str);
+
+const SECONDS: Option<&str> = Some("seconds");
+
+/// A value with its labels.
+type Gauge = (String, f64);
+
+/// Writes a family, whatever values it has.
+fn gauges(
+    writer: &mut impl Write,
+    (name, unit, help): Family<'_>,
+    values: impl IntoIterator<Item = Gauge>,
+) -> io::Result<()> {
     writeln!(writer, "# TYPE punctual_{name} gauge")?;
     if let Some(unit) = unit {
         writeln!(writer, "# UNIT punctual_{name} {unit}")?;
     }
-    writeln!(writer, "# HELP punctual_{name} {help}")
+    writeln!(writer, "# HELP punctual_{name} {help}")?;
+    for (labels, value) in values {
+        let labels = if labels.is_empty() { labels } else { format!("{{{labels}}}") };
+        // The shortest decimal number that is this one; very small and large ones with an exponent.
+        writeln!(writer, "punctual_{name}{labels} {value:?}")?;
+    }
+    Ok(())
 }
 
-/// The shortest decimal number that is this one; very small and large ones with an exponent.
-fn number(value: f64) -> String {
-    format!("{value:?}")
+/// Writes a family of those values that are known; nothing where none is.
+fn known_gauges(
+    writer: &mut impl Write,
+    family: Family<'_>,
+    values: impl IntoIterator<Item = (String, Option<f64>)>,
+) -> io::Result<()> {
+    let known = |(labels, value): (String, Option<f64>)| Some((labels, value.filter(|value| value.is_finite())?));
+    let values: Vec<Gauge> = values.into_iter().filter_map(known).collect();
+    if values.is_empty() { Ok(()) } else { gauges(writer, family, values) }
 }
 
 /// The labels, with a number where they were there before.
@@ -241,32 +244,26 @@ fn of_causes(writer: &mut impl Write, causes: Option<&Causes>) -> io::Result<()>
         ("events_lost", "Events that the kernel dropped.", causes.lost_events),
     ];
     for (name, help, count) in counts {
-        family(writer, name, None, help)?;
-        writeln!(writer, "punctual_{name} {}", number(count as f64))?;
+        gauges(writer, (name, None, help), [(String::new(), count as f64)])?;
     }
     if causes.calls.is_empty() {
         return Ok(());
     }
     let (mut late, mut parts) = (HashMap::new(), HashMap::new());
-    family(writer, "call_late_seconds", Some("seconds"), "Lateness of the split wake-ups of a call.")?;
-    for call in &causes.calls {
+    let lateness = causes.calls.iter().flat_map(|call| {
         let labels = repeated(call_labels(call), &mut late);
         let p99 = call.late.p99_ns.map(|ns| ("p99", ns as f64));
         let known = [("p50", call.late.p50_ns as f64), ("max", call.late.max_ns as f64)];
-        for (statistic, ns) in known.into_iter().chain(p99).chain([("mean", each(call.late.total_ns, call))]) {
-            let value = number(ns / 1e9);
-            writeln!(writer, "punctual_call_late_seconds{{{labels},statistic=\"{statistic}\"}} {value}")?;
-        }
-    }
-    family(writer, "cause_seconds", Some("seconds"), "Time lost to a cause per split wake-up of a call, on average.")?;
-    for call in &causes.calls {
-        for cause in &call.causes {
-            let labels = repeated(format!("{},{}", call_labels(call), blamed(cause)), &mut parts);
-            let value = number(each(cause.time.total_ns, call) / 1e9);
-            writeln!(writer, "punctual_cause_seconds{{{labels}}} {value}")?;
-        }
-    }
-    Ok(())
+        let all = known.into_iter().chain(p99).chain([("mean", each(call.late.total_ns, call))]);
+        all.map(move |(statistic, ns)| (format!("{labels},statistic=\"{statistic}\""), ns / 1e9))
+    });
+    gauges(writer, ("call_late_seconds", SECONDS, "Lateness of the split wake-ups of a call."), lateness)?;
+    let lost = causes.calls.iter().flat_map(|call| call.causes.iter().map(move |cause| (call, cause)));
+    let lost = lost.map(|(call, cause)| {
+        let labels = repeated(format!("{},{}", call_labels(call), blamed(cause)), &mut parts);
+        (labels, each(cause.time.total_ns, call) / 1e9)
+    });
+    gauges(writer, ("cause_seconds", SECONDS, "Time lost to a cause per split wake-up of a call, on average."), lost)
 }
 
 fn each(total_ns: u64, call: &CallCauses) -> f64 {
