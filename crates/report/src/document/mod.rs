@@ -235,6 +235,18 @@ impl Phrase {
         Self { level, text, remedy: None, on_screen: false, at_once: false }
     }
 
+    pub(super) fn note(text: String) -> Self {
+        Self::new(Level::Note, text)
+    }
+
+    pub(super) fn warning(text: String) -> Self {
+        Self::new(Level::Warning, text)
+    }
+
+    pub(super) fn failure(text: String) -> Self {
+        Self::new(Level::Failure, text)
+    }
+
     /// Adds a remedy; an empty one is ignored.
     pub(crate) fn remedy(mut self, remedy: impl Into<Hint>) -> Self {
         self.remedy = Some(remedy.into()).filter(|remedy| !remedy.is_empty()).map(with_stop);

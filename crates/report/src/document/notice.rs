@@ -4,7 +4,7 @@
 
 use punctual_record::{Ask, Hint, Notice, PauseCause, Refusal};
 
-use crate::document::{Level, Phrase};
+use crate::document::Phrase;
 use crate::format::{listed, sentence, units};
 
 /// The notice in words, in Unicode.
@@ -32,74 +32,73 @@ fn in_words(notice: &Notice) -> Phrase {
         Notice::ClockStepped { by_ns, after_ns, times } => stepped(*by_ns, *after_ns, *times),
         Notice::Paused { cause, gap_ns, after_ns, times } => paused(*cause, (*gap_ns, *after_ns), *times),
         Notice::PartFailed { part, why, remedy } => {
-            let text = format!("The part `{part}` failed, and is missing here: {}", sentence(why));
-            Phrase::new(Level::Failure, text).remedy(remedy)
+            Phrase::failure(format!("The part `{part}` failed, and is missing here: {}", sentence(why))).remedy(remedy)
         }
-        Notice::Steal { .. } | Notice::BusyMachine { .. } | Notice::Unsteady { .. } => disturbed(notice),
-        Notice::Coarse { .. } | Notice::Early { .. } | Notice::Overflow { .. } => about_subject(notice),
-        Notice::Interrupted { .. } | Notice::Overdue | Notice::Unsupervised { .. } | Notice::PeerEnded { .. } => {
-            ended(notice)
+        Notice::Steal { share } => stolen(&units::share(*share)),
+        Notice::BusyMachine { share } => busy(&units::share(*share)),
+        Notice::Unsteady { series, judged } => unsteady(*series, *judged),
+        Notice::Coarse { subject, asked_ns, effective_ns } => {
+            let [asked, effective] = [asked_ns, effective_ns].map(|ns| units::exact(*ns));
+            Phrase::note(format!("{subject} cannot wait {asked}: it counts in coarser units and makes it {effective}."))
         }
-        Notice::SameCore { pairs } | Notice::CoresUnknown { pairs } => about_cores(notice, pairs),
-        Notice::WatchdogTripped { conditions, busy_ns } => {
-            let busy = units::duration(*busy_ns);
-            let text = format!(
-                "Under `{conditions}` the measuring thread held its CPU for {busy} without a break; the watchdog put it \
-                 back under SCHED_OTHER. What it measured after that was not measured under `{conditions}`."
-            );
-            Phrase::new(Level::Warning, text)
-                .remedy("ask for shorter waits or fewer samples, or measure on an isolated CPU")
+        Notice::Early { subject, count, min_ns } => {
+            let (count, early) = (units::count(*count), units::duration(min_ns.saturating_neg()));
+            Phrase::warning(format!("{subject} came back before its time in {count} waits, at worst {early} early."))
         }
+        Notice::Overflow { subject, count } => overflow(subject, *count),
+        Notice::Interrupted { signal } => Phrase::warning(format!("Interrupted by {signal}: {SO_FAR}.")),
+        Notice::Overdue => Phrase::warning(format!(
+            "The run was ended because its announced time was over: {SO_FAR}. Another program may hold the CPU."
+        )),
+        Notice::Unsupervised { why, remedy } => {
+            Phrase::note(format!("Nothing may be able to end this run in time: {why}.")).remedy(remedy)
+        }
+        Notice::PeerEnded { subject, how, after_ns } => peer_ended(subject, how, *after_ns),
+        Notice::SameCore { pairs } => same_core(&cpus(pairs)),
+        Notice::CoresUnknown { pairs } => cores_unknown(&cpus(pairs)),
+        Notice::WatchdogTripped { conditions, busy_ns } => watchdog(conditions, *busy_ns),
         Notice::CounterUnavailable { why } => {
-            Phrase::new(Level::Note, format!("The CPU's counter was not used: {}", sentence(why)))
+            Phrase::note(format!("The CPU's counter was not used: {}", sentence(why)))
         }
         Notice::Unseen(unseen) => {
-            let phrase = Phrase::new(Level::Note, format!("Not watched: {}", sentence(&unseen.text())));
+            let phrase = Phrase::note(format!("Not watched: {}", sentence(&unseen.text())));
             unseen.remedy.iter().fold(phrase, |phrase, remedy| phrase.remedy(remedy))
         }
         Notice::NotRestored { what, why, remedy } => {
-            Phrase::new(Level::Failure, format!("{what} could not be put back: {}", sentence(why))).remedy(remedy)
+            Phrase::failure(format!("{what} could not be put back: {}", sentence(why))).remedy(remedy)
         }
         Notice::CausesNotMerged => {
             let text = "The causes of wake-ups are not merged: their percentiles do not add up.";
-            Phrase::new(Level::Note, text.into()).remedy("report each run by itself for its causes")
+            Phrase::note(text.to_owned()).remedy("report each run by itself for its causes")
         }
-        Notice::Other { text } => Phrase::new(Level::Note, sentence(text)),
+        Notice::Other { text } => Phrase::note(sentence(text)),
     }
 }
 
-fn ended(notice: &Notice) -> Phrase {
-    match notice {
-        Notice::Interrupted { signal } => Phrase::new(
-            Level::Warning,
-            format!("Interrupted by {signal}: what had been measured until then is reported, the rest is missing."),
-        ),
-        Notice::Overdue => Phrase::new(
-            Level::Warning,
-            "The run was ended because its announced time was over: what had been measured until then is reported, the rest \
-             is missing. Another program may hold the CPU."
-                .into(),
-        ),
-        Notice::Unsupervised { why, remedy } => {
-            Phrase::new(Level::Note, format!("Nothing may be able to end this run in time: {why}.")).remedy(remedy)
-        }
-        Notice::PeerEnded { subject, how, after_ns } => {
-            let after = units::duration(*after_ns);
-            let text = format!(
-                "{subject}: the other process {how} in the middle, {after} after the run began. The run ended there: what had been \
-                 measured until then is reported, the rest is missing."
-            );
-            Phrase::new(Level::Failure, text)
-                .remedy("find out who ended it (the kernel's log tells of the OOM killer), and repeat the run")
-        }
-        other => Phrase::new(Level::Note, format!("{other:?}")),
-    }
+/// What is left of a run that ended early.
+const SO_FAR: &str = "what had been measured until then is reported, the rest is missing";
+
+fn peer_ended(subject: &str, how: &str, after_ns: u64) -> Phrase {
+    let after = units::duration(after_ns);
+    let text = format!(
+        "{subject}: the other process {how} in the middle, {after} after the run began. The run ended there: {SO_FAR}."
+    );
+    Phrase::failure(text).remedy("find out who ended it (the kernel's log tells of the OOM killer), and repeat the run")
+}
+
+fn watchdog(conditions: &str, busy_ns: u64) -> Phrase {
+    let busy = units::duration(busy_ns);
+    let text = format!(
+        "Under `{conditions}` the measuring thread held its CPU for {busy} without a break; the watchdog put it \
+         back under SCHED_OTHER. What it measured after that was not measured under `{conditions}`."
+    );
+    Phrase::warning(text).remedy("ask for shorter waits or fewer samples, or measure on an isolated CPU")
 }
 
 fn refused(refusal: &Refusal, consequence: &str) -> Phrase {
     let Refusal { condition, asked, why, remedy } = refusal;
     let text = format!("The kernel refused {condition} {asked}: {} {consequence}", sentence(why));
-    Phrase::new(Level::Warning, text).remedy(remedy.clone())
+    Phrase::warning(text).remedy(remedy.clone())
 }
 
 fn not_kept(conditions: &str, (condition, set, found): (&str, &str, &str), left_out: u32) -> Phrase {
@@ -109,7 +108,7 @@ fn not_kept(conditions: &str, (condition, set, found): (&str, &str, &str), left_
     };
     let text =
         format!("Under `{conditions}`, {condition} was set to {set} and accepted, but was found to be {found}.{out}");
-    Phrase::new(Level::Warning, text).remedy(
+    Phrase::warning(text).remedy(
         "see what else sets it: a CPU that goes offline, a cgroup, a daemon, or the program that started this one",
     )
 }
@@ -134,8 +133,7 @@ fn stepped(by_ns: i64, after_ns: u64, times: u32) -> Phrase {
         when(after_ns, times),
         batches(times)
     );
-    Phrase::new(Level::Warning, text)
-        .remedy("repeat when the clock is synchronised: `timedatectl` or `chronyc tracking` tells")
+    Phrase::warning(text).remedy("repeat when the clock is synchronised: `timedatectl` or `chronyc tracking` tells")
 }
 
 fn paused(cause: PauseCause, (gap_ns, after_ns): (u64, u64), times: u32) -> Phrase {
@@ -152,83 +150,56 @@ fn paused(cause: PauseCause, (gap_ns, after_ns): (u64, u64), times: u32) -> Phra
         n => format!("The samples of that time are left out ({}).", batches(n)),
     };
     let text = format!("{what} for about {gap} while measuring, {}. {out}", when(after_ns, times));
-    Phrase::new(Level::Warning, text).remedy(remedy)
+    Phrase::warning(text).remedy(remedy)
 }
 
-fn disturbed(notice: &Notice) -> Phrase {
-    match notice {
-        Notice::Steal { share } => Phrase::new(
-            Level::Warning,
-            format!(
-                "The hypervisor took {} of the CPUs' time away: the upper percentiles show that too, not only this kernel.",
-                units::share(*share)
-            ),
-        )
-        .remedy("repeat on a quieter host, or give the guest CPUs of its own"),
-        Notice::BusyMachine { share } => {
-            let text = format!("Others used {} of all CPUs' time during the run: the figures are those of a busy machine.", units::share(*share));
-            Phrase::new(Level::Warning, text).remedy(Hint::from("stop what else is running, or ").and(Ask::QuietCpu))
-        }
-        Notice::Unsteady { series, judged } => {
-            let text = format!(
-                "{series} of the {judged} series that could be judged differ between rounds by more than their samples explain: \
-                 the machine drifted or was disturbed, and the intervals are too narrow."
-            );
-            Phrase::new(Level::Warning, text).remedy(Hint::from("repeat with ").and(Ask::MoreRounds).and(", on a quieter machine"))
-        }
-        other => Phrase::new(Level::Note, format!("{other:?}")),
-    }
+fn stolen(share: &str) -> Phrase {
+    let text = format!(
+        "The hypervisor took {share} of the CPUs' time away: the upper percentiles show that too, not only this kernel."
+    );
+    Phrase::warning(text).remedy("repeat on a quieter host, or give the guest CPUs of its own")
 }
 
-/// Pairs that are named before the rest is counted.
-const MOST_PAIRS: usize = 6;
+fn busy(share: &str) -> Phrase {
+    let text =
+        format!("Others used {share} of all CPUs' time during the run: the figures are those of a busy machine.");
+    Phrase::warning(text).remedy(Hint::from("stop what else is running, or ").and(Ask::QuietCpu))
+}
 
-fn about_cores(notice: &Notice, pairs: &[[u32; 2]]) -> Phrase {
+fn unsteady(series: u32, judged: u32) -> Phrase {
+    let text = format!(
+        "{series} of the {judged} series that could be judged differ between rounds by more than their samples explain: \
+         the machine drifted or was disturbed, and the intervals are too narrow."
+    );
+    Phrase::warning(text).remedy(Hint::from("repeat with ").and(Ask::MoreRounds).and(", on a quieter machine"))
+}
+
+fn overflow(subject: &str, count: u64) -> Phrase {
+    Phrase::note(format!(
+        "{} samples of {subject} are beyond what the histogram can place: they count in n, min, max, mean and the \
+         ranks of percentiles; only their exact place is lost.",
+        units::count(count)
+    ))
+}
+
+/// `CPUs 0-1 and 2-3`; after some pairs the rest is counted.
+fn cpus(pairs: &[[u32; 2]]) -> String {
+    const MOST: usize = 6;
     let names: Vec<String> = pairs.iter().map(|[a, b]| format!("{a}-{b}")).collect();
-    let cpus = format!("CPUs {}", listed(&names, MOST_PAIRS));
-    let (text, remedy) = match notice {
-        Notice::SameCore { .. } => (
-            format!(
-                "{cpus} are hardware threads of one core: messages between them take another time than between two cores."
-            ),
-            Hint::from(Ask::Cpus).and(" of two cores, where this program may use two"),
-        ),
-        _ => (
-            format!(
-                "Whether {cpus} are of one core or of two is not known: the kernel has no topology/thread_siblings_list of them."
-            ),
-            Hint::from("see what lies under the machine (a hypervisor hides it), and ").and(Ask::Cpus),
-        ),
-    };
-    Phrase::new(Level::Note, text).remedy(remedy)
+    format!("CPUs {}", listed(&names, MOST))
 }
 
-fn about_subject(notice: &Notice) -> Phrase {
-    match notice {
-        Notice::Coarse { subject, asked_ns, effective_ns } => Phrase::new(
-            Level::Note,
-            format!(
-                "{subject} cannot wait {}: it counts in coarser units and makes it {}.",
-                units::exact(*asked_ns),
-                units::exact(*effective_ns)
-            ),
-        ),
-        Notice::Early { subject, count, min_ns } => Phrase::new(
-            Level::Warning,
-            format!(
-                "{subject} came back before its time in {} waits, at worst {} early.",
-                units::count(*count),
-                units::duration(min_ns.saturating_neg())
-            ),
-        ),
-        Notice::Overflow { subject, count } => Phrase::new(
-            Level::Note,
-            format!(
-                "{} samples of {subject} are beyond what the histogram can place: they count in n, min, max, mean and the \
-                 ranks of percentiles; only their exact place is lost.",
-                units::count(*count)
-            ),
-        ),
-        other => Phrase::new(Level::Note, format!("{other:?}")),
-    }
+fn same_core(cpus: &str) -> Phrase {
+    let text = format!(
+        "{cpus} are hardware threads of one core: messages between them take another time than between two cores."
+    );
+    Phrase::note(text).remedy(Hint::from(Ask::Cpus).and(" of two cores, where this program may use two"))
+}
+
+fn cores_unknown(cpus: &str) -> Phrase {
+    let text = format!(
+        "Whether {cpus} are of one core or of two is not known: the kernel has no topology/thread_siblings_list of them."
+    );
+    let remedy = Hint::from("see what lies under the machine (a hypervisor hides it), and ").and(Ask::Cpus);
+    Phrase::note(text).remedy(remedy)
 }
