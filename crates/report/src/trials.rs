@@ -10,7 +10,7 @@ use punctual_record::{CallCauses, Cause, CauseSource, Run, Spread, Trial, TrialB
 use crate::document::{Block, Section};
 use crate::evidence::pairs::{Change, MIN_PAIRS, Question, shares, test};
 use crate::evidence::{Effect, Figure, Gain, Outcome};
-use crate::format::{listed, naming, sanitize, sentence, spoken, unbroken, units};
+use crate::format::{gathered, listed, naming, sanitize, sentence, spoken, unbroken, units};
 use crate::verdict::{
     Advice, Case, Code, Equality, Goal, Level, Price, Standing, Untried, Verdict, equality, grouped, rank, standing,
 };
@@ -56,19 +56,11 @@ fn cut(run: &Run) -> Option<String> {
 
 /// What was not tried, a sentence for each reason.
 fn not_tried(run: &Run) -> Vec<String> {
-    let mut reasons: Vec<(Option<&TrialRefused>, Vec<String>)> = Vec::new();
-    for trial in trials(run).filter(|trial| trial.pairs.is_empty()) {
-        let why = trial.refused.as_ref();
-        match reasons.iter_mut().find(|(reason, _)| *reason == why) {
-            Some((_, names)) => names.push(sanitize(&trial.remedy)),
-            None => reasons.push((why, vec![sanitize(&trial.remedy)])),
-        }
-    }
-    let sentence = |(why, names): (Option<&TrialRefused>, Vec<String>)| {
-        let why = why.map_or_else(|| "there was no time for it".to_owned(), reason);
-        format!("Not tried, because {why}: {}.", listed(&names, 5))
-    };
-    reasons.into_iter().map(sentence).collect()
+    let why = |trial: &Trial| trial.refused.as_ref().map_or_else(|| "there was no time for it".to_owned(), reason);
+    let reasons = trials(run).filter(|trial| trial.pairs.is_empty());
+    let reasons = gathered(reasons.map(|trial| (why(trial), sanitize(&trial.remedy))));
+    let sentence = |(why, names): &(String, Vec<String>)| format!("Not tried, because {why}: {}.", listed(names, 5));
+    reasons.iter().map(sentence).collect()
 }
 
 /// `not permitted; run as root`.

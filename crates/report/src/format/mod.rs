@@ -13,14 +13,18 @@ use punctual_record::{Distribution, Series};
 
 /// In groups by a key, in the order in which each key first appears.
 pub(crate) fn grouped<T: Copy, K: Ord + Clone>(all: &[T], key: impl Fn(&T) -> K) -> Vec<(K, Vec<T>)> {
+    gathered(all.iter().map(|one| (key(one), *one)))
+}
+
+/// What belongs to each key, in the order in which each key first appears.
+pub(crate) fn gathered<K: Ord + Clone, T>(all: impl IntoIterator<Item = (K, T)>) -> Vec<(K, Vec<T>)> {
     let mut groups: Vec<(K, Vec<T>)> = Vec::new();
     let mut places: BTreeMap<K, usize> = BTreeMap::new();
-    for one in all {
-        let key = key(one);
+    for (key, one) in all {
         let place = *places.entry(key.clone()).or_insert(groups.len());
         match groups.get_mut(place) {
-            Some((_, group)) => group.push(*one),
-            None => groups.push((key, vec![*one])),
+            Some((_, group)) => group.push(one),
+            None => groups.push((key, vec![one])),
         }
     }
     groups

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use punctual_record::{Experiment, Series};
 
 use crate::document::{Album, Axis, Form, Line, Picture, Point, Table, ends};
-use crate::format::units;
+use crate::format::{gathered, units};
 use crate::pictures::group::{AT_FIRST, MOST_LINES, album, is_apart, names, quantity_name, shared};
 
 /// A message's size in bytes.
@@ -30,14 +30,8 @@ pub(super) fn sizes(series: &[&Series]) -> Album {
 }
 
 fn picture(label: &str, series: &[&Series]) -> Option<Picture> {
-    let mut by_name: Vec<(String, Vec<&Series>)> = Vec::new();
-    for (name, series) in names(series).into_iter().zip(series) {
-        match by_name.iter().position(|(known, _)| *known == name) {
-            Some(at) => by_name[at].1.push(series),
-            None if by_name.len() < MOST_LINES => by_name.push((name, vec![series])),
-            None => {}
-        }
-    }
+    let mut by_name: Vec<(String, Vec<&Series>)> = gathered(names(series).into_iter().zip(series.iter().copied()));
+    by_name.truncate(MOST_LINES);
     // A line of one size shows no course.
     let differ = |series: &[&Series]| series.windows(2).any(|pair| size(pair[0]) != size(pair[1]));
     by_name.retain(|(_, series)| differ(series));
@@ -81,15 +75,8 @@ fn table(by_name: &[(String, Vec<&Series>)]) -> Table {
     let headings = ["series", "bytes", "n", "p50", "p99", "max"];
     let row = |name: &str, series: &Series| {
         let s = &series.summary;
-        let size = size(series).unwrap_or(0);
-        vec![
-            name.to_owned(),
-            size.to_string(),
-            units::count(s.count),
-            units::known(s.p50),
-            units::known(s.p99),
-            units::known(s.max),
-        ]
+        let [p50, p99, max] = [s.p50, s.p99, s.max].map(units::known);
+        vec![name.to_owned(), size(series).unwrap_or(0).to_string(), units::count(s.count), p50, p99, max]
     };
     Table::plain(&headings, by_name.iter().flat_map(|(name, series)| series.iter().map(|one| row(name, one))).collect())
 }

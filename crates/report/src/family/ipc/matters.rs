@@ -7,7 +7,7 @@ use crate::evidence::rounds::{Maxima, Pair, at_p50, test, test_maxima};
 use crate::evidence::{Effect, Figure, Outcome};
 use crate::family::ipc::traffic::{Message, brief, bytes, contests, cpus, place, sleeps};
 use crate::family::shared::measured;
-use crate::format::{grouped, naming, sanitize};
+use crate::format::{gathered, grouped, naming, sanitize};
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
 
 /// What two series differ in.
@@ -121,7 +121,7 @@ fn paired<'a>(run: &Run, dimension: Dimension, series: &[Message<'a>]) -> Vec<(D
     };
     let placed: Vec<Side<'a>> = series.iter().filter_map(side).collect();
     // What must be equal: everything but the dimension itself, and whether latency counts from when a message was due.
-    let rest = |side: &&Side<'a>| {
+    let rest = |side: &Side<'a>| {
         let (series, asked) = (side.message.series, side.message.parameters);
         let unless = |own: Dimension| dimension != own;
         let size = unless(Dimension::Size).then_some(asked.size);
@@ -135,8 +135,7 @@ fn paired<'a>(run: &Run, dimension: Dimension, series: &[Message<'a>]) -> Vec<(D
         (&series.subject, asked.receive, asked.depth, size, traffic, counts_from, cpus, conditions)
     };
     let mut pairs = Vec::new();
-    for (_, group) in grouped(&placed.iter().collect::<Vec<_>>(), rest) {
-        let mut sides: Vec<Side<'a>> = group.into_iter().cloned().collect();
+    for (_, mut sides) in gathered(placed.iter().map(|side| (rest(side), side.clone()))) {
         // Of several pairs of CPUs of one kind, the first is compared, and named.
         sides.sort_by_key(|side| side.order);
         sides.dedup_by(|next, first| {
@@ -215,6 +214,9 @@ struct Case<'a> {
     other: Message<'a>,
 }
 
+/// A case, and what the other mechanism does.
+type Tested<'c, 'a> = (&'c Case<'a>, &'c Effect);
+
 impl<'a> Case<'a> {
     /// The median as a share of the pipe's.
     fn ratio(&self) -> f64 {
@@ -231,9 +233,7 @@ pub(super) fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candida
     let series = measured(series, Experiment::ipc);
     let cases = cases(&series);
     let effects = at_p50(run, cases.iter().map(|case| [case.usual.series, case.other.series]));
-    let tested: Vec<(Case<'a>, Effect)> = cases.into_iter().zip(effects).collect();
-    let refs: Vec<&(Case<'a>, Effect)> = tested.iter().collect();
-    let by_place = grouped(&refs, |(case, _)| case.other.parameters.place);
+    let by_place = gathered(cases.iter().zip(&effects).map(|tested| (tested.0.other.parameters.place, tested)));
     by_place.into_iter().flat_map(|(place, cases)| of_place(run, place, &cases)).collect()
 }
 
@@ -255,20 +255,20 @@ fn cases<'a>(series: &[Message<'a>]) -> Vec<Case<'a>> {
     grouped(&all, key).into_iter().map(|(_, cases)| cases[0]).collect()
 }
 
-fn of_place<'a>(run: &'a Run, place: Placement, cases: &[&(Case<'a>, Effect)]) -> Vec<Candidate<'a>> {
+fn of_place<'a>(run: &'a Run, place: Placement, cases: &[Tested<'_, 'a>]) -> Vec<Candidate<'a>> {
     let mechanisms = grouped(cases, |(case, _)| case.other.series.subject.as_str());
-    let worth = |(_, effect): &&(Case<'a>, Effect)| {
+    let worth = |(_, effect): &Tested<'_, 'a>| {
         let part = effect.before_ns.unwrap_or(0) / WORTH_PART;
         effect.better().is_some_and(|gain| gain.ns >= WORTH_NS.max(part))
     };
-    let worse = |(_, effect): &&(Case<'a>, Effect)| effect.outcome == Outcome::Worse;
-    let mean = |cases: &[&(Case<'a>, Effect)]| {
+    let worse = |(_, effect): &Tested<'_, 'a>| effect.outcome == Outcome::Worse;
+    let mean = |cases: &[Tested<'_, 'a>]| {
         cases.iter().map(|(case, _)| case.ratio().ln()).sum::<f64>() / cases.len().max(1) as f64
     };
     let mut good: Vec<(f64, Vec<Case<'a>>)> = mechanisms
         .iter()
         .filter(|(_, cases)| cases.iter().any(worth) && !cases.iter().any(worse))
-        .map(|(_, cases)| (mean(cases), cases.iter().map(|(case, _)| *case).collect()))
+        .map(|(_, cases)| (mean(cases), cases.iter().map(|(case, _)| **case).collect()))
         .collect();
     good.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let Some(((_, best), others)) = good.split_first() else { return Vec::new() };

@@ -11,7 +11,7 @@ use crate::evidence::rounds::at_p50;
 use crate::evidence::{Effect, Outcome};
 use crate::family::shared::Measured;
 use crate::format::naming::under;
-use crate::format::{grouped, listed, spoken, unbroken, units};
+use crate::format::{gathered, grouped, listed, spoken, unbroken, units};
 
 pub(super) type Message<'a> = Measured<'a, Parameters, Metrics>;
 
@@ -218,11 +218,8 @@ pub(super) fn sections(run: &Run, series: &[Message<'_>]) -> Vec<Section> {
             said.push((heading.clone(), Item { text, code: code.map(str::to_owned), ..Item::default() }));
         }
     }
-    let refs: Vec<&(String, Item)> = said.iter().collect();
-    let section = |(heading, items): (&str, Vec<&(String, Item)>)| {
-        Section::new(heading).with(Block::Items(items.into_iter().map(|(_, item)| item.clone()).collect()))
-    };
-    grouped(&refs, |(heading, _)| heading.as_str()).into_iter().map(section).collect()
+    let section = |(heading, items): (String, Vec<Item>)| Section::new(heading).with(Block::Items(items));
+    gathered(said).into_iter().map(section).collect()
 }
 
 /// Of traffic whose latency is not time in a queue.

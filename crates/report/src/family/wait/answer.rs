@@ -12,10 +12,10 @@ use crate::evidence::noise::MIN_ROUNDS;
 use crate::evidence::rounds::at_p50;
 use crate::evidence::{Effect, Outcome, scatter};
 use crate::family::figures::{self, Figure, Figures, best, by_asked};
-use crate::family::figures::{SLEEPER, levers};
+use crate::family::figures::{Lever, SLEEPER, levers};
 use crate::family::wait::interrupted;
 use crate::format::naming::{AS_FOUND, under};
-use crate::format::{listed, spoken, unbroken, units};
+use crate::format::{gathered, listed, spoken, unbroken, units};
 use crate::pictures::dots::{self, Dot, Panel};
 use crate::verdict::{Advice, Answer, Standing};
 
@@ -92,19 +92,13 @@ fn name(figures: &Figures<'_>, row: &Figure<'_>) -> String {
 type Policy<'a> = (String, Vec<(i64, [&'a Series; 2])>);
 
 /// `SCHED_RR 40 instead of SCHED_OTHER: 55 µs earlier at 1 µs, no difference shown at 1 ms.`
-fn policies(run: &Run, all: &[Figures<'_>]) -> Vec<String> {
-    let mut policies: Vec<Policy<'_>> = Vec::new();
-    for figures in all {
-        let levers = levers(figures);
-        for lever in levers.iter().filter(|lever| lever.setting.condition == POLICY) {
-            let Some((from, to)) = lever.leader() else { continue };
-            let (name, case) = (lever.name(), (figures.asked_ns, [from.series, to.series]));
-            match policies.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, cases)) => cases.push(case),
-                None => policies.push((name, vec![case])),
-            }
-        }
-    }
+fn policies<'a>(run: &Run, all: &[Figures<'a>]) -> Vec<String> {
+    let case = |(asked_ns, lever): (i64, Lever<'_, 'a>)| {
+        let (from, to) = lever.leader().filter(|_| lever.setting.condition == POLICY)?;
+        Some((lever.name(), (asked_ns, [from.series, to.series])))
+    };
+    let levers = all.iter().flat_map(|figures| levers(figures).into_iter().map(|lever| (figures.asked_ns, lever)));
+    let mut policies: Vec<Policy<'_>> = gathered(levers.filter_map(case));
     policies.truncate(POLICIES);
     let pairs = policies.iter().flat_map(|(_, cases)| cases).map(|(_, pair)| *pair);
     let mut effects = at_p50(run, pairs).into_iter();

@@ -7,7 +7,7 @@ use punctual_record::experiment::yielding::{CompetitorKind, Metrics, Parameters,
 use crate::evidence::shares::left_to_others;
 use crate::family::shared::Measured;
 use crate::format::naming::AS_FOUND;
-use crate::format::{grouped, listed, spoken, units};
+use crate::format::{gathered, grouped, listed, spoken, units};
 
 pub(super) type Yield<'a> = Measured<'a, Parameters, Metrics>;
 
@@ -228,14 +228,7 @@ pub(super) fn who_gains(situation: &Situation, figures: &[&Figure<'_>]) -> Vec<S
         known.into_iter().partition(|f| f.lets_others_run());
     let share = |figure: &Figure<'_>| figure.left_to_others().unwrap_or(0.0);
     yields.sort_by(|a, b| share(b).total_cmp(&share(a)));
-    let mut alike: Vec<(String, Vec<String>)> = Vec::new();
-    for figure in &yields {
-        let Some(text) = gain(figure) else { continue };
-        match alike.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, names)) => names.push(figure.name().to_owned()),
-            None => alike.push((text, vec![figure.name().to_owned()])),
-        }
-    }
+    let alike = gathered(yields.iter().filter_map(|figure| Some((gain(figure)?, figure.name().to_owned()))));
     let mut texts: Vec<String> =
         alike.into_iter().map(|(text, names)| format!("{} {text}.", listed(&names, MOST_NAMES))).collect();
     if texts.is_empty() {
