@@ -3,6 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Deref;
 
 use punctual_record::{ConditionSet, POLICY, Param, Quantity, Run, Series, Setting, TIMER_SLACK};
 
@@ -17,22 +18,16 @@ pub(super) const SLEEPER: &str = "hybrid";
 pub(crate) struct Figure<'a> {
     /// The series.
     pub(crate) series: &'a Series,
-    /// The method, neutralised.
-    pub(crate) subject: String,
-    /// Name of its conditions, neutralised, with what was refused of them.
-    pub(crate) conditions: String,
     /// The conditions, where the run holds them.
     pub(crate) set: Option<&'a ConditionSet>,
-    /// The line that a program writes for the method, neutralised.
-    pub(crate) code: Option<String>,
-    /// What the call makes of the duration asked, where it is known.
-    pub(crate) effective_ns: Option<i64>,
-    /// Median.
-    pub(crate) p50: Option<i64>,
-    /// 99th percentile.
-    pub(crate) p99: Option<i64>,
-    /// CPU time as a share of elapsed time, 0 to 1.
-    pub(crate) cpu_share: Option<f64>,
+}
+
+impl Deref for Figure<'_> {
+    type Target = Series;
+
+    fn deref(&self) -> &Series {
+        self.series
+    }
 }
 
 impl Figure<'_> {
@@ -40,16 +35,21 @@ impl Figure<'_> {
     /// duration may return before the thread is off its CPU. A real-time thread that asks for 1 µs is an example. The
     /// call is a sleeping one nevertheless.
     pub(crate) fn sleeps(&self) -> Option<bool> {
-        match self.series.about.kind.as_deref() {
+        match self.about.kind.as_deref() {
             Some("sleep" | "poll" | "timer" | "sync") => Some(true),
             Some("spin" | "user wait") => Some(false),
-            _ => self.series.voluntary_switches_per_op.map(|times| times >= 0.5),
+            _ => self.voluntary_switches_per_op.map(|times| times >= 0.5),
         }
+    }
+
+    /// What the call makes of the duration asked, where it is known.
+    pub(crate) fn effective_ns(&self) -> Option<i64> {
+        self.experiment.any_wait()?.metrics.effective_ns
     }
 
     /// Whether its waits gave up the CPU, as far as that is known. A sleeping call that mostly returns before costs what spinning does.
     pub(crate) fn slept(&self) -> bool {
-        self.series.voluntary_switches_per_op.is_none_or(|times| times >= 0.5)
+        self.voluntary_switches_per_op.is_none_or(|times| times >= 0.5)
     }
 }
 
@@ -102,7 +102,8 @@ pub(crate) struct Figures<'a> {
 impl<'a> Figures<'a> {
     /// The figures of `series`, all of them of one asked duration.
     pub(crate) fn new(run: &'a Run, asked_ns: i64, series: &[&'a Series]) -> Self {
-        let rows: Vec<Figure<'a>> = series.iter().map(|series| figure(run, series)).collect();
+        let set = |series: &Series| run.conditions.iter().find(|set| set.label == series.conditions);
+        let rows: Vec<Figure<'a>> = series.iter().map(|series| Figure { series, set: set(series) }).collect();
         let many_conditions = rows.iter().any(|row| row.conditions != rows[0].conditions);
         let usual = usual(&rows.iter().map(|row| row.conditions.as_str()).collect::<Vec<_>>());
         let base = usual.or_else(|| rows.iter().min_by_key(|row| changed(row)).map(|row| row.conditions.clone()));
@@ -111,7 +112,7 @@ impl<'a> Figures<'a> {
 
     /// Those that wait as long as asked, rather than rounding it up.
     pub(crate) fn exact(&self) -> impl Iterator<Item = &Figure<'a>> {
-        self.rows.iter().filter(|row| row.effective_ns.is_none_or(|effective| effective <= self.asked_ns))
+        self.rows.iter().filter(|row| row.effective_ns().is_none_or(|effective| effective <= self.asked_ns))
     }
 
     /// Those of them that sleep.
@@ -140,21 +141,8 @@ fn changed(row: &Figure<'_>) -> (bool, usize, Reverse<Option<i64>>) {
 
 /// The lowest median, then the lowest 99th percentile.
 pub(crate) fn best<'f, 'a: 'f>(rows: impl Iterator<Item = &'f Figure<'a>>) -> Option<&'f Figure<'a>> {
-    rows.filter(|row| row.p50.is_some()).min_by_key(|row| (row.p50, row.p99.unwrap_or(i64::MAX)))
-}
-
-fn figure<'a>(run: &'a Run, series: &'a Series) -> Figure<'a> {
-    Figure {
-        series,
-        subject: series.subject.clone(),
-        conditions: series.conditions.clone(),
-        set: run.conditions.iter().find(|set| set.label == series.conditions),
-        code: series.about.code.as_deref().map(naming::code),
-        effective_ns: series.experiment.any_wait().and_then(|wait| wait.metrics.effective_ns),
-        p50: series.summary.p50,
-        p99: series.summary.p99,
-        cpu_share: series.cpu_share.filter(|share| share.is_finite()),
-    }
+    rows.filter(|row| row.summary.p50.is_some())
+        .min_by_key(|row| (row.summary.p50, row.summary.p99.unwrap_or(i64::MAX)))
 }
 
 /// From this slack on it is worth a word: below a microsecond it drowns in the cost of waking up.
@@ -178,7 +166,8 @@ pub(super) struct Lever<'f, 'a> {
 impl<'f, 'a> Lever<'f, 'a> {
     /// The pair that stands for the others. It is the sleeping call that programs use most, or the least late with the change.
     pub(super) fn leader(&self) -> Option<(&'f Figure<'a>, &'f Figure<'a>)> {
-        let known = |name: &&str| self.pairs.iter().copied().find(|(_, to)| to.subject == **name && to.p50.is_some());
+        let known =
+            |name: &&str| self.pairs.iter().copied().find(|(_, to)| to.subject == **name && to.summary.p50.is_some());
         if let Some(pair) = SLEEPING_CALLS.iter().find_map(known) {
             return Some(pair);
         }

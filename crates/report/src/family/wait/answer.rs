@@ -57,8 +57,8 @@ fn lateness(run: &Run, figures: &Figures<'_>, own: &[&Advice]) -> Option<String>
     let asked = spoken::exact(figures.asked_ns);
     let reference = figures.reference();
     let row = reference.or_else(|| best(figures.rows.iter()))?;
-    let late = spoken::duration(row.p50?);
-    let mut text = match row.effective_ns.filter(|&ns| ns > figures.asked_ns) {
+    let late = spoken::duration(row.summary.p50?);
+    let mut text = match row.effective_ns().filter(|&ns| ns > figures.asked_ns) {
         Some(ns) => {
             let effective = spoken::exact(ns);
             format!("{} makes {effective} of {asked}: it ends {late} later than asked", row.subject)
@@ -128,7 +128,7 @@ fn in_words(effect: &Effect) -> String {
 
 /// ` (p99 120 µs)`, where it is known.
 fn p99(row: &Figure<'_>) -> String {
-    row.p99.map_or(String::new(), |p99| format!(" (p99 {})", spoken::duration(p99)))
+    row.summary.p99.map_or(String::new(), |p99| format!(" (p99 {})", spoken::duration(p99)))
 }
 
 /// Under refused conditions a call is the same as without them.
@@ -140,18 +140,18 @@ fn is_granted(row: &Figure<'_>) -> bool {
 /// call that programs use most.
 fn least_late<'f, 'a>(run: &Run, figures: &'f Figures<'a>) -> Option<(String, Option<&'f Figure<'a>>)> {
     let from = figures.reference()?;
-    let others = figures.sleeping().filter(|row| row.slept() && row.p50.is_some() && !std::ptr::eq(*row, from));
+    let others = figures.sleeping().filter(|row| row.slept() && row.summary.p50.is_some() && !std::ptr::eq(*row, from));
     let others: Vec<&Figure<'_>> = others.filter(|row| is_granted(row)).collect();
     let effects = at_p50(run, others.iter().map(|row| [from.series, row.series]));
     let earlier = others.iter().zip(&effects).filter(|(_, effect)| effect.better().is_some());
-    let Some((best, effect)) = earlier.min_by_key(|(row, _)| row.p50) else {
+    let Some((best, effect)) = earlier.min_by_key(|(row, _)| row.summary.p50) else {
         let any = effects.iter().any(|effect| effect.outcome != Outcome::NotTested);
         let none = format!("Of those that sleep, none is shown to end earlier than {}.", name(figures, from));
         return any.then_some((none, None));
     };
     let p99 = p99(best);
     let gain = spoken::duration(effect.better()?.ns);
-    let (best_name, late) = (name(figures, best), spoken::duration(best.p50?));
+    let (best_name, late) = (name(figures, best), spoken::duration(best.summary.p50?));
     let mut text = format!("Least late of those that sleep: {best_name}, {late}{p99}, {gain} earlier.");
     text.push_str(&price(from, best));
     let rivals: Vec<&Figure<'_>> = others.iter().copied().filter(|row| !std::ptr::eq(*row, *best)).collect();
@@ -178,7 +178,7 @@ fn at_any_price<'f, 'a>(run: &Run, figures: &'f Figures<'a>) -> Option<(String, 
     at_p50(run, [[from.series, best.series]]).first()?.better()?;
     let p99 = p99(best);
     let cpu = best.cpu_share.map_or(String::new(), |share| format!(", for {} of a CPU", spoken::share(share)));
-    let late = spoken::duration(best.p50?);
+    let late = spoken::duration(best.summary.p50?);
     Some((format!("Least late at any price: {}, {late}{p99}{cpu}.", name(figures, best)), Some(best)))
 }
 
@@ -215,7 +215,7 @@ type Key<'f> = (String, &'f str, &'f str);
 
 /// The table; nothing where no wait as long as asked has a median. The rows that sentences name are in it.
 pub(super) fn table(run: &Run, all: &[Figures<'_>], (own, named): (&[&Advice], &[&Figure<'_>])) -> Option<Table> {
-    let base = |figures: &&Figures<'_>| figures.exact().any(|row| row.p50.is_some());
+    let base = |figures: &&Figures<'_>| figures.exact().any(|row| row.summary.p50.is_some());
     let shown = spread(all.iter().filter(base).collect(), DURATIONS);
     let first = *shown.first()?;
     let mut keys = if run.is_checkup() { of_checkup(first, own)? } else { of_calls(first) };
@@ -224,8 +224,9 @@ pub(super) fn table(run: &Run, all: &[Figures<'_>], (own, named): (&[&Advice], &
         awake(&shown, first).into_iter().filter(|(_, subject, conditions)| !known.contains(&(*subject, *conditions))),
     );
     if !run.is_checkup() {
-        let p50 =
-            |figures: &Figures<'_>, key: &Key<'_>| found(figures, key).and_then(|row| row.p50).unwrap_or(i64::MAX);
+        let p50 = |figures: &Figures<'_>, key: &Key<'_>| {
+            found(figures, key).and_then(|row| row.summary.p50).unwrap_or(i64::MAX)
+        };
         keys.sort_by_cached_key(|key| p50(first, key));
     }
     let relative = |row: &Figure<'_>| row.series.quantity == Quantity::Overshoot;
@@ -240,8 +241,8 @@ pub(super) fn table(run: &Run, all: &[Figures<'_>], (own, named): (&[&Advice], &
         let found = move |key: &Key<'_>| found(figures, key);
         let relative = move |key: &Key<'_>| found(key).filter(|row| relative(row)).map(|row| row.series);
         columns = columns
-            .column(right("p50"), move |key| units::known(found(key).and_then(|row| row.p50)))
-            .column(right("p99"), move |key| units::known(found(key).and_then(|row| row.p99)))
+            .column(right("p50"), move |key| units::known(found(key).and_then(|row| row.summary.p50)))
+            .column(right("p99"), move |key| units::known(found(key).and_then(|row| row.summary.p99)))
             .when(cpu, |columns| {
                 let share = move |key: &Key<'_>| found(key).and_then(|row| row.cpu_share);
                 columns.column(right("CPU"), move |key| units::or_absent(share(key), units::share))
@@ -263,7 +264,7 @@ pub(super) fn table(run: &Run, all: &[Figures<'_>], (own, named): (&[&Advice], &
                 && (*subject == SLEEPER || first_advice.is_some_and(|advice| advice.is_about(conditions))))
     };
     let named = keys.iter().filter(stays).map(|(name, ..)| name.clone()).collect();
-    let p50 = |key: &Key<'_>| found(first, key).and_then(|row| row.p50);
+    let p50 = |key: &Key<'_>| found(first, key).and_then(|row| row.summary.p50);
     let mut figures: Vec<_> = keys.iter().map(|key| (p50(key), key.0.clone())).collect();
     figures.sort();
     let figures = figures.into_iter().map(|(p50, name)| (name, units::known(p50))).collect();
@@ -365,7 +366,7 @@ fn panel(figures: &Figures<'_>, own: &[&Advice]) -> Option<Panel> {
 
 fn dot(row: &Figure<'_>, name: &str) -> Dot {
     let interval = row.series.summary.ci95.p50;
-    Dot { name: name.to_owned(), p50: row.p50, interval, p99: row.p99, baseline: false, advised: false }
+    Dot { name: name.to_owned(), p50: row.summary.p50, interval, p99: row.summary.p99, baseline: false, advised: false }
 }
 
 /// Most causes in a sentence.
@@ -378,7 +379,7 @@ const ALIKE: f64 = 0.1;
 /// `: 50.0 µs of it is timer slack, 14.2 µs is leaving an idle state.` Watched wake-ups that differ from the measured ones are said apart. A
 /// comparison that contradicts them is said too. `None` where nothing is shown.
 fn clause(run: &Run, asked_ns: i64, row: &Figure<'_>, slack: Option<&Effect>) -> Option<String> {
-    let p50 = row.p50?;
+    let p50 = row.summary.p50?;
     let scatter = scattered(row.series)?;
     let typical = causes::typical(run, asked_ns)?;
     let least = scatter.max(LEAST * p50 as f64);

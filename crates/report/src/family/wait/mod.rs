@@ -329,7 +329,7 @@ fn call<'a>(figures: &Figures<'a>, from: &Figure<'a>, to: &Figure<'a>) -> Candid
         instead_of: from.subject.clone(),
         trials: vec![trial(figures, from, to)],
         price: Price::default(),
-        code: Code::of_series(&to.series.about, to.code.clone()),
+        code: Code::of_series(&to.series.about, to.about.code.clone()),
     }
 }
 
@@ -342,7 +342,7 @@ fn awake<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
             id: "sleeper".to_owned(),
             what: "punctual::Sleeper".to_owned(),
             price: Price { program: Some("the crate punctual".to_owned()), ..Price::default() },
-            code: Code { shell: Some(PRECISE.to_owned()), ..Code::of_series(&to.series.about, to.code.clone()) },
+            code: Code { shell: Some(PRECISE.to_owned()), ..Code::of_series(&to.series.about, to.about.code.clone()) },
             ..call(figures, from, to)
         });
     }
