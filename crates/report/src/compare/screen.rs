@@ -8,7 +8,7 @@ use crate::compare::side::WhyUnmatched;
 use crate::compare::words::{self, change, interval};
 use crate::compare::{Comparison, Figure, RunName, causes};
 use crate::document::{Album, Block, Column, Columns, Note, Paint, Section, Table};
-use crate::format::{counted, distinct, listed, sanitize, sentence, unbroken, units};
+use crate::format::{counted, cut, distinct, listed, sanitize, sentence, unbroken, units};
 use crate::pictures::dots::{Overlaid, overlaid};
 
 /// Most rows: all changes that are shown, as far as these, and other figures as far as those. The full report has all.
@@ -16,6 +16,9 @@ const ROWS: (usize, usize) = (40, 8);
 
 /// Letters of a name in a row, beside its figures: in 80 columns, and in the picture.
 const LETTERS: usize = 24;
+
+/// Letters of a fact that a screen has room for; the full report has all of it.
+const FACT: usize = 32;
 
 /// A figure that could be compared.
 struct Moved<'a> {
@@ -230,7 +233,7 @@ fn ground(comparison: &Comparison, moved: &[Moved<'_>]) -> Section {
     // The same facts have other names there.
     let known = |one: &Change| comparison.machine.iter().any(|said| (&said.old, &said.new) == (&one.old, &one.new));
     let told = |one: &Change| {
-        let [what, old, new] = [&one.what, &one.old, &one.new].map(|text| beginning(&sanitize(text)));
+        let [what, old, new] = [&one.what, &one.old, &one.new].map(|text| cut(&sanitize(text), FACT));
         format!("{what} {old} → {new}")
     };
     let around: Vec<String> = comparison.changes.iter().filter(|change| !known(change)).map(told).collect();
@@ -238,15 +241,6 @@ fn ground(comparison: &Comparison, moved: &[Moved<'_>]) -> Section {
     section.blocks.extend(not_compared(comparison).map(Block::Paragraph));
     section.blocks.extend(around.map(Block::Paragraph));
     section
-}
-
-/// As much of a fact as a screen has room for; the full report has all of it.
-fn beginning(text: &str) -> String {
-    const MOST: usize = 32;
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 /// `9 figures (wait, asked 100 µs). Old: a.json of 2026-01-02. New: late.json of 2026-01-02.`

@@ -63,6 +63,14 @@ pub(crate) fn sentence(text: &str) -> String {
     if text.is_empty() || text.ends_with(['.', '!', '?']) { text.to_owned() } else { format!("{text}.") }
 }
 
+/// The text in this many letters; an ellipsis stands for what is cut off.
+pub(crate) fn cut(text: &str, letters: usize) -> String {
+    match text.char_indices().nth(letters) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// Text whose words stay on one line: every space in it becomes a no-break space.
 pub(crate) fn unbroken(text: &str) -> String {
     text.replace(' ', "\u{a0}")

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 
 use crate::document::{Axis, Form, Line, Picture, Point, Row};
+use crate::format::cut;
 
 /// Units of the drawing to one pixel at its natural size: coordinates are whole, and lines are smooth.
 pub(super) const FINE: i32 = 4;
@@ -175,13 +176,6 @@ fn width(letter: char) -> i32 {
         'a'..='z' | '0'..='9' | '_' | 'µ' => 33,
         'A'..='Z' => 42,
         _ => 52,
-    }
-}
-
-fn cut(name: &str, letters: usize) -> String {
-    match name.char_indices().nth(letters) {
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.to_owned(),
     }
 }
 
