@@ -11,7 +11,7 @@ use crate::evidence::{Effect, Outcome, shares};
 use crate::family::shared::{ALWAYS, Family, Measured, measured};
 use crate::format::naming::under;
 use crate::format::{distinct, grouped, listed, sanitize, spoken, unbroken, units};
-use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial};
+use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial, share_instead};
 
 pub(super) const FAMILY: Family =
     Family { experiment: "polls", title: "Polling for a message", sections, candidates, answer };
@@ -345,11 +345,7 @@ fn candidate<'a>(load: Load, from: &Setting<'a>, to: &Setting<'a>) -> Option<Can
 fn taken(from: &Setting<'_>, to: &Setting<'_>) -> Option<String> {
     let question = (Baseline::Series(from.busy?.series), to.busy?.series);
     let effect = shares::test(&[question]).into_iter().next().filter(|effect| effect.outcome == Outcome::Worse)?;
-    Some(format!(
-        "a busy program gets {} of the CPU time of both instead of {}",
-        spoken::share(effect.after?),
-        spoken::share(effect.before?)
-    ))
+    Some(format!("a busy program gets {}", share_instead(&effect)?))
 }
 
 fn code(to: &Setting<'_>) -> Option<String> {

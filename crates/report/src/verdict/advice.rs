@@ -145,12 +145,14 @@ impl Case {
     /// `others get 81 % of the CPU time of both instead of 49 %`, where a difference is shown.
     fn shares(&self) -> Option<String> {
         let effect = self.others.as_ref().filter(|effect| effect.is_shown())?;
-        Some(format!(
-            "others get {} of the CPU time of both instead of {}",
-            spoken::share(effect.after?),
-            spoken::share(effect.before?)
-        ))
+        Some(format!("others get {}", share_instead(effect)?))
     }
+}
+
+/// `81 % of the CPU time of both instead of 49 %`.
+pub(crate) fn share_instead(effect: &ShareEffect) -> Option<String> {
+    let [after, before] = [effect.after?, effect.before?].map(spoken::share);
+    Some(format!("{after} of the CPU time of both instead of {before}"))
 }
 
 /// A p99 of which no difference is shown. That is little where its interval leaves room for one as large as the gain at p50.

@@ -21,7 +21,7 @@ pub use advice::{Advice, Case, Equality, Goal, Standing, Variant};
 pub use punctual_record::{Code, Price};
 pub use trust::Trust;
 
-pub(crate) use advice::{Candidate, Trial, line_of, lines};
+pub(crate) use advice::{Candidate, Trial, line_of, lines, share_instead};
 pub(crate) use rank::{equality, grouped, rank, standing, tested};
 pub(crate) use trust::{EMULATED, is_busy};
 

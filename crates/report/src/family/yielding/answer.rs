@@ -11,7 +11,7 @@ use crate::family::shared::{ALWAYS, has_few_rounds, measured};
 use crate::family::yielding::situation::{self, costs, who_gains};
 use crate::family::yielding::situation::{Contest, Figure, Situation, YIELDS, situations};
 use crate::format::{listed, sanitize, spoken, unbroken, units};
-use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial, is_busy};
+use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial, is_busy, share_instead};
 
 /// Most sentences on a competitor that is no equal.
 const UNEQUAL: usize = 2;
@@ -280,13 +280,11 @@ fn to_be_back_soon<'a>(contest: &Contest<'a>) -> Vec<Candidate<'a>> {
 
 /// What it takes from others; that this was not tested is said too.
 fn taken(effect: &shares::ShareEffect) -> Option<String> {
-    let (after, before) = match effect.outcome {
-        Outcome::NotTested => return Some("what it leaves to others was not tested".to_owned()),
-        Outcome::Worse => effect.after.zip(effect.before)?,
-        Outcome::Better | Outcome::NoDifference => return None,
-    };
-    let [after, before] = [after, before].map(spoken::share);
-    Some(format!("others get {after} of the CPU time of both instead of {before}"))
+    match effect.outcome {
+        Outcome::NotTested => Some("what it leaves to others was not tested".to_owned()),
+        Outcome::Worse => Some(format!("others get {}", share_instead(effect)?)),
+        Outcome::Better | Outcome::NoDifference => None,
+    }
 }
 
 fn trial<'a>(contest: &Contest<'a>, before: &'a Series, after: &'a Series) -> Trial<'a> {
