@@ -51,6 +51,13 @@ pub struct Line {
     pub points: Vec<Point>,
 }
 
+impl Line {
+    /// A line that is shown at first.
+    pub(crate) fn new(label: impl Into<String>, form: Form, points: Vec<Point>) -> Self {
+        Self { label: label.into(), shown: true, form, points }
+    }
+}
+
 /// How points are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {

@@ -29,26 +29,26 @@ impl Column {
 
     /// A column of text.
     #[must_use]
-    pub const fn left(heading: &'static str, keep: u8) -> Self {
-        Self { heading: Cow::Borrowed(heading), align: Align::Left, keep, joined: false, over: String::new() }
+    pub fn left(heading: &'static str, keep: u8) -> Self {
+        Self::new(heading, Align::Left, keep)
     }
 
     /// A column of figures.
     #[must_use]
-    pub const fn right(heading: &'static str, keep: u8) -> Self {
-        Self { heading: Cow::Borrowed(heading), align: Align::Right, keep, joined: false, over: String::new() }
+    pub fn right(heading: &'static str, keep: u8) -> Self {
+        Self::new(heading, Align::Right, keep)
     }
 
     /// A column of small drawings: each cell is a bar for each letter, from `▁` to `█`.
     #[must_use]
-    pub const fn drawn(heading: &'static str, keep: u8) -> Self {
-        Self { heading: Cow::Borrowed(heading), align: Align::Drawn, keep, joined: false, over: String::new() }
+    pub fn drawn(heading: &'static str, keep: u8) -> Self {
+        Self::new(heading, Align::Drawn, keep)
     }
 
-    /// A column whose heading comes from the run.
+    /// A column of its own, under a heading that may come from the run.
     #[must_use]
-    pub fn named(heading: String, align: Align, keep: u8) -> Self {
-        Self { heading: Cow::Owned(heading), align, keep, joined: false, over: String::new() }
+    pub fn new(heading: impl Into<Cow<'static, str>>, align: Align, keep: u8) -> Self {
+        Self { heading: heading.into(), align, keep, joined: false, over: String::new() }
     }
 
     /// Under a heading that it shares with its neighbours.
@@ -60,8 +60,8 @@ impl Column {
 
     /// A column that explains the one before it.
     #[must_use]
-    pub const fn joined(heading: &'static str, keep: u8) -> Self {
-        Self { heading: Cow::Borrowed(heading), align: Align::Left, keep, joined: true, over: String::new() }
+    pub fn joined(heading: &'static str, keep: u8) -> Self {
+        Self { joined: true, ..Self::left(heading, keep) }
     }
 }
 

@@ -241,7 +241,7 @@ fn first_figures(run: &Run, all: &[Cyclic<'_>], worst: &Cyclic<'_>) -> Table {
         .ns("p99", ALWAYS, |thread| thread.summary.p99)
         .ns("p99.9", 60, |thread| thread.summary.p999)
         .ns("max", ALWAYS, |thread| thread.summary.max)
-        .column(Column::named(heading, Align::Drawn, 30), |thread| {
+        .column(Column::new(heading, Align::Drawn, 30), |thread| {
             let bins = scale.and_then(|scale| format::bins(thread.series, scale, DRAWING));
             units::or_absent(bins, |bins| format::draw(&bins))
         });

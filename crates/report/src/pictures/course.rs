@@ -69,14 +69,9 @@ fn is_disturbed(round: &RoundFigures, limit: Option<u64>) -> bool {
 }
 
 fn says(round: &RoundFigures) -> String {
-    let mut text = format!(
-        "round {}, {:.2} s: p50 {}, p99 {}, max {}",
-        round.round,
-        round.started_ns as f64 / 1e9,
-        units::known(round.summary.p50),
-        units::known(round.summary.p99),
-        units::known(round.summary.max)
-    );
+    let [p50, p99, max] = [round.summary.p50, round.summary.p99, round.summary.max].map(units::known);
+    let (number, started) = (round.round, round.started_ns as f64 / 1e9);
+    let mut text = format!("round {number}, {started:.2} s: p50 {p50}, p99 {p99}, max {max}");
     if let Some(n) = round.involuntary_switches {
         text.push_str(&format!(", preempted {} times", units::count(n)));
     }
@@ -93,13 +88,8 @@ fn table(members: &[&Member<'_>]) -> Table {
         let disturbed = units::or_absent(limit, |_| {
             units::count(rounds.iter().filter(|round| is_disturbed(round, limit)).count() as u64)
         });
-        vec![
-            member.label.clone(),
-            units::count(rounds.len() as u64),
-            units::known(medians().min()),
-            units::known(medians().max()),
-            disturbed,
-        ]
+        let [least, largest] = [medians().min(), medians().max()].map(units::known);
+        vec![member.label.clone(), units::count(rounds.len() as u64), least, largest, disturbed]
     };
     Table::plain(&headings, members.iter().map(row).collect())
 }
@@ -160,14 +150,9 @@ fn loop_line(name: &str, ramp: &[i64], shown: bool) -> Line {
 fn ramp_table(ramps: &[Loops]) -> Table {
     let headings = ["series", "loops", "first", "final", "p50", "to full speed"];
     let row = |ramp: &Loops| {
-        vec![
-            ramp.name.clone(),
-            units::count(ramp.typical.len() as u64),
-            units::known(ramp.typical.first().copied()),
-            units::known(ramp.typical.last().copied()),
-            units::known(ramp.p50),
-            units::known(ramp.to_full_speed_ns),
-        ]
+        let ends = [ramp.typical.first().copied(), ramp.typical.last().copied()];
+        let [first, last, p50, to_full_speed] = [ends[0], ends[1], ramp.p50, ramp.to_full_speed_ns].map(units::known);
+        vec![ramp.name.clone(), units::count(ramp.typical.len() as u64), first, last, p50, to_full_speed]
     };
     Table::plain(&headings, ramps.iter().map(row).collect())
 }

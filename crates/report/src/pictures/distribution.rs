@@ -54,12 +54,8 @@ fn place(ratio: f64) -> f64 {
 }
 
 fn curve(member: &Member<'_>, shown: bool) -> Line {
-    Line {
-        label: member.label.clone(),
-        shown,
-        form: Form::Curve,
-        points: member.distribution().map_or(Vec::new(), points),
-    }
+    let points = member.distribution().map_or(Vec::new(), points);
+    Line { shown, ..Line::new(&member.label, Form::Curve, points) }
 }
 
 fn points(distribution: &Distribution) -> Vec<Point> {
@@ -110,16 +106,12 @@ impl Curve {
 
     /// Old and new over each other; `None` where one of them has no samples.
     pub(crate) fn overlaid(old: &Self, new: &Self, title: String, quantity: &str) -> Option<Picture> {
-        let line = |label: &str, curve: &Self| Line {
-            label: label.to_owned(),
-            shown: true,
-            form: Form::Curve,
-            points: curve.points(),
-        };
-        let mut lines = vec![line("old", old), line("new", new)];
+        let mut lines =
+            [("old", old), ("new", new)].map(|(label, curve)| Line::new(label, Form::Curve, curve.points()));
         let drawn = lines.iter().all(|line| line.points.len() > 1);
         let x = percentile_axis(&lines).filter(|_| drawn)?;
         let y = Axis::vertical(quantity, &mut lines, Some(0))?;
+        let lines = lines.to_vec();
         let both = old.0.iter().zip(&new.0).filter(|(old, _)| old.0 == 0 || MARKED.contains(&old.0));
         let row =
             |(old, new): (&(u32, i64), &(u32, i64))| vec![name(old.0), units::duration(old.1), units::duration(new.1)];

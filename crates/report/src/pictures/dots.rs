@@ -90,11 +90,8 @@ fn picture(panel: Panel, x: Axis) -> Picture {
     let names: Vec<String> = panel.rows.iter().map(|row| row.name.clone()).collect();
     let y = Axis::names(&names);
     // A line's number is its mark and its colour in the style sheet, so each is there, if need be without points.
-    let line = |label: &str, belongs: fn(&Dot) -> bool| Line {
-        label: label.to_owned(),
-        shown: true,
-        form: Form::Spans,
-        points: (0..).zip(&panel.rows).filter(|(_, row)| belongs(row)).map(point).collect(),
+    let line = |label: &str, belongs: fn(&Dot) -> bool| {
+        Line::new(label, Form::Spans, (0..).zip(&panel.rows).filter(|(_, row)| belongs(row)).map(point).collect())
     };
     let advised = line("advised", |row| row.advised && !row.baseline);
     let square = if advised.points.is_empty() { "" } else { " A square is advised." };
@@ -147,11 +144,8 @@ const APART: f64 = 0.2;
 pub(crate) fn overlaid(rows: &[Overlaid]) -> Option<Album> {
     let figures = rows.iter().flat_map(|row| row.p50.into_iter().chain(row.p99.into_iter().flatten()));
     let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
-    let line = |(side, label): (usize, &str)| Line {
-        label: label.to_owned(),
-        shown: true,
-        form: Form::Spans,
-        points: (0..).zip(rows).map(|(place, row)| side_of(row, place, (side, label))).collect(),
+    let line = |side: (usize, &str)| {
+        Line::new(side.1, Form::Spans, (0..).zip(rows).map(|(place, row)| side_of(row, place, side)).collect())
     };
     let cells = |row: &Overlaid| {
         let [old, new] = row.p50.map(units::duration_fine);
@@ -189,6 +183,5 @@ fn side_of(row: &Overlaid, place: i32, (side, label): (usize, &str)) -> Point {
 fn guide(base: &Dot, y: &Axis) -> Line {
     let ns = base.p50.unwrap_or(1).max(1);
     let point = |y: f64| Point { x: ns as f64, y, says: units::duration(ns), ..Point::default() };
-    let points = vec![point(y.low), point(y.high)];
-    Line { label: format!("median of '{}'", base.name), shown: true, form: Form::Curve, points }
+    Line::new(format!("median of '{}'", base.name), Form::Curve, vec![point(y.low), point(y.high)])
 }

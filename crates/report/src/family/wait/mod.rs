@@ -153,7 +153,7 @@ fn side_by_side(groups: &Groups<'_>) -> Option<Section> {
     for (place, set) in sets.iter().enumerate() {
         // The first set is what the others are compared with: it stays longest.
         let keep = u8::try_from(sets.len() - place).unwrap_or(Column::ALWAYS - 1);
-        columns.push(Column::named((*set).to_owned(), Align::Right, keep));
+        columns.push(Column::new((*set).to_owned(), Align::Right, keep));
     }
     Some(Section::new("side by side: p50 / p99").with(Block::Table(Table { columns, rows, ranking: None })))
 }
