@@ -13,7 +13,8 @@ pub(crate) mod tail;
 
 pub(crate) use difference::{Draft, Shift, scatter};
 pub use noise::Figure;
-pub(crate) use noise::{Look, Mean, Missing, Reading, SCALE};
+pub(crate) use noise::{Look, MIN_ROUNDS, Mean, Missing, Reading, SCALE};
+pub(crate) use rounds::at_p50;
 pub use rounds::{Effect, Gain, Outcome};
 pub use shares::{ShareEffect, ShareGain};
 

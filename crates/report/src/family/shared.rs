@@ -5,7 +5,7 @@ use std::ops::Deref;
 use punctual_record::{Experiment, Run, Series, Summary, Typed};
 
 use crate::document::{Block, Column, Columns, Note, Section};
-use crate::evidence::noise::MIN_ROUNDS;
+use crate::evidence::MIN_ROUNDS;
 use crate::format::naming::parameter;
 use crate::format::{listed, units};
 use crate::verdict::{Advice, Answer, Candidate};

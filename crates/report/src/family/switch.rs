@@ -4,7 +4,7 @@ use punctual_record::experiment::switch::{Metrics, Parameters};
 use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section, Table};
-use crate::evidence::noise::MIN_ROUNDS;
+use crate::evidence::MIN_ROUNDS;
 use crate::format::naming::under;
 use crate::format::{distinct, spoken, units};
 use crate::verdict::{Advice, Answer};

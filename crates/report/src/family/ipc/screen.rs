@@ -7,8 +7,7 @@ use punctual_record::Run;
 use punctual_record::experiment::ipc::{Mode, Placement};
 
 use crate::document::{Album, Column, Columns, Table};
-use crate::evidence::Outcome;
-use crate::evidence::noise::MIN_ROUNDS;
+use crate::evidence::{MIN_ROUNDS, Outcome};
 use crate::family::ipc::matters::{USUAL, change, naming_of};
 use crate::family::ipc::traffic::{Contest, Message, Race, brief, bytes, contests, lists, place, races, sleeps, used};
 use crate::family::shared::{ALWAYS, has_few_rounds};

@@ -7,8 +7,7 @@ use punctual_record::experiment::ipc::{Metrics, Mode, Parameters, Placement, Rec
 use punctual_record::{Quantity, Run, Series};
 
 use crate::document::{Block, Item, Section};
-use crate::evidence::rounds::at_p50;
-use crate::evidence::{Effect, Outcome};
+use crate::evidence::{Effect, Outcome, at_p50};
 use crate::family::shared::Measured;
 use crate::format::naming::under;
 use crate::format::{gathered, grouped, listed, spoken, unbroken, units};

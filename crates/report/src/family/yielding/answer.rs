@@ -3,10 +3,8 @@
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Columns, Table};
-use crate::evidence::noise::MIN_ROUNDS;
-use crate::evidence::rounds::at_p50;
 use crate::evidence::shares::Baseline;
-use crate::evidence::{Outcome, shares};
+use crate::evidence::{MIN_ROUNDS, Outcome, at_p50, shares};
 use crate::family::shared::{ALWAYS, has_few_rounds, measured};
 use crate::family::yielding::situation::{self, costs, who_gains};
 use crate::family::yielding::situation::{Contest, Figure, Situation, YIELDS, situations};

@@ -4,12 +4,12 @@
 mod answer;
 mod situation;
 
+use crate::evidence::at_p50;
 use crate::family::yielding::situation::{Figure, Situation, YIELDS, situations};
 use crate::family::yielding::situation::{MOST_NAMES, cost, costs, who_gains};
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Block, Columns, Note, Paint, Section};
-use crate::evidence::rounds::at_p50;
 use crate::family::shared::{ALWAYS, Family, measured};
 use crate::format::naming::under;
 use crate::format::{distinct, listed, spoken, units};
