@@ -152,11 +152,7 @@ fn received_section(rate: f64, series: &[Paced<'_>]) -> Option<Section> {
 
 /// The answer for the first rate that was sent at.
 fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
-    let late: Vec<Paced<'_>> = measured(series, Experiment::pace)
-        .into_iter()
-        .filter(|s| s.subject != "receive" && s.quantity == Quantity::Lateness)
-        .collect();
-    let Some((_, rows)) = grouped(&late, task).into_iter().next() else { return Answer::default() };
+    let Some((_, rows)) = late(series).into_iter().next() else { return Answer::default() };
     let rate = rows[0].parameters.rate_per_second;
     let (mut sentences, named): (Vec<String>, Vec<Option<String>>) = kept(run, rate, &rows).into_iter().unzip();
     sentences.extend(ceiling(rate, &rows));
@@ -211,11 +207,7 @@ const CHANGES: [Change; 6] = [
 
 /// Those of all rates.
 fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
-    let late: Vec<Paced<'a>> = measured(series, Experiment::pace)
-        .into_iter()
-        .filter(|s| s.subject != "receive" && s.quantity == Quantity::Lateness)
-        .collect();
-    grouped(&late, task).into_iter().flat_map(|(_, rows)| of_rate(run, &rows)).collect()
+    late(series).into_iter().flat_map(|(_, rows)| of_rate(run, &rows)).collect()
 }
 
 fn of_rate<'a>(run: &'a Run, rows: &[Paced<'a>]) -> Vec<Candidate<'a>> {
@@ -267,6 +259,13 @@ fn task(series: &Paced<'_>) -> Task {
     let Parameters { rate_per_second, to, size, .. } = series.parameters;
     let size = size.map_or(String::new(), |size| format!(", {size} bytes each"));
     (rate_per_second.to_bits(), format!("{}{size}", to.as_deref().unwrap_or_default()))
+}
+
+/// How late what was sent left, by task.
+fn late<'a>(series: &[&'a Series]) -> Vec<(Task, Vec<Paced<'a>>)> {
+    let mut sent = measured(series, Experiment::pace);
+    sent.retain(|s| s.subject != "receive" && s.quantity == Quantity::Lateness);
+    grouped(&sent, task)
 }
 
 /// How much later departures get, in ppm, and its 95 % interval.
