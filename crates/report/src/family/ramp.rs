@@ -10,8 +10,7 @@ use punctual_record::statistics::lower_median;
 use punctual_record::{Experiment, Quantity, Remedy, Run, Series};
 
 use crate::document::{Block, Columns, Note, Section, Table};
-use crate::evidence::rounds::at_p50;
-use crate::evidence::{Effect, Gain, Outcome};
+use crate::evidence::{Effect, Gain, Outcome, at_p50};
 use crate::family::shared::{ALWAYS, Family, Measured, measured};
 use crate::format::naming::{AS_FOUND, under};
 use crate::format::{listed, sanitize, sentence, spoken, unbroken, units};
@@ -135,12 +134,8 @@ fn words(series: &Ramp<'_>) -> Vec<String> {
     if let Some(why) = series.metrics.why.as_ref().filter(|_| low) {
         said.push(format!("{name} ended below the highest frequency: {why}."));
     }
-    if let Some(raised) = series
-        .metrics
-        .raised
-        .as_ref()
-        .filter(|_| ["ondemand", "conservative", "schedutil"].contains(&series.subject.as_str()))
-    {
+    let in_threads = ["ondemand", "conservative", "schedutil"].contains(&series.subject.as_str());
+    if let Some(raised) = series.metrics.raised.as_ref().filter(|_| in_threads) {
         said.push(format!("For the run of {name} these kernel threads were raised, and put back: {raised}."));
     }
     let typical = series.summary.p50.unwrap_or(i64::MAX) as f64;
@@ -244,25 +239,20 @@ fn slower(judgement: &Judged<'_>) -> Option<String> {
 /// What nothing is claimed of, and why.
 fn unshown(all: &[Judged<'_>]) -> Vec<String> {
     let names = |what: &dyn Fn(&Start) -> bool| {
-        let names: Vec<String> = all
-            .iter()
-            .filter(|judgement| what(&judgement.start))
-            .map(|judgement| judgement.ramp.subject.clone())
-            .collect();
+        let those = all.iter().filter(|judgement| what(&judgement.start));
+        let names: Vec<String> = those.map(|judgement| judgement.ramp.subject.clone()).collect();
         (!names.is_empty()).then(|| listed(&names, 6))
     };
     let mut said = Vec::new();
     if names(&|start| *start == Start::NotExposed).is_some() {
         said.push("Nothing here changes the CPU's frequency: the kernel exposes none.".to_owned());
     }
-    if let Some(names) = names(&|start| *start == Start::OneSpeed) {
-        said.push(format!("One speed by design, so no speed-up: {names}."));
-    }
-    if let Some(names) = names(&|start| *start == Start::NoTransition) {
-        said.push(format!("The kernel counted no change of frequency under {names}."));
-    }
-    if let Some(names) = names(&|start| *start == Start::NotShown) {
-        said.push(format!("No speed-up after a rest is shown for {names}."));
+    for (outcome, words) in [
+        (Start::OneSpeed, "One speed by design, so no speed-up:"),
+        (Start::NoTransition, "The kernel counted no change of frequency under"),
+        (Start::NotShown, "No speed-up after a rest is shown for"),
+    ] {
+        said.extend(names(&|start| *start == outcome).map(|names| format!("{words} {names}.")));
     }
     let reason = all.iter().find_map(|judgement| match &judgement.start {
         Start::NotTested(why) => Some(why),
@@ -399,28 +389,20 @@ fn judged<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Judged<'a>> {
         let alike = |series: &Series| series.subject == ramp.subject && series.conditions == ramp.conditions;
         measuring(Quantity::FirstLoops).find(|series| alike(series) && is_same_work(series, ramp.series))
     };
-    let start = |ramp: &Ramp<'a>| Some([first(ramp)?, ramp.series]).filter(|_| fixed(run, ramp).is_none());
-    let starts: Vec<Option<[&'a Series; 2]>> = ramps.iter().map(start).collect();
-    let other = |ramp: &Ramp<'a>| {
-        let fastest = fastest.filter(|fastest| fastest.subject != ramp.subject)?;
-        Some([ramp.series, fastest.series])
+    let pairs = |ramp: &Ramp<'a>| {
+        let first = first(ramp).filter(|_| fixed(run, ramp).is_none());
+        let fastest = fastest.filter(|fastest| fastest.subject != ramp.subject);
+        [first.map(|first| [first, ramp.series]), fastest.map(|fastest| [ramp.series, fastest.series])]
     };
-    let others: Vec<Option<[&'a Series; 2]>> = ramps.iter().map(other).collect();
-    let mut effects = at_p50(run, starts.iter().chain(&others).flatten().copied()).into_iter();
-    let mut next = |pair: Option<[&'a Series; 2]>| pair.and_then(|_| effects.next());
-    let starts: Vec<Option<Effect>> = starts.into_iter().map(&mut next).collect();
-    let others: Vec<Option<Effect>> = others.into_iter().map(&mut next).collect();
-    ramps
-        .into_iter()
-        .zip(starts.into_iter().zip(others))
-        .map(|(ramp, (start, other))| Judged {
-            start: fixed(run, &ramp).unwrap_or_else(|| outcome(&ramp, start)),
-            slower: other
-                .and_then(|effect| shown(&ramp, &effect))
-                .zip(fastest.map(|fastest| fastest.series.subject.as_str())),
-            ramp,
-        })
-        .collect()
+    let asked: Vec<[Option<[&'a Series; 2]>; 2]> = ramps.iter().map(pairs).collect();
+    let mut effects = at_p50(run, asked.iter().flatten().flatten().copied()).into_iter();
+    let judge = |(ramp, pairs): (Ramp<'a>, [Option<[&'a Series; 2]>; 2])| {
+        let [start, other] = pairs.map(|pair| pair.and_then(|_| effects.next()));
+        let start = fixed(run, &ramp).unwrap_or_else(|| outcome(&ramp, start));
+        let slower = other.and_then(|effect| shown(&ramp, &effect));
+        Judged { start, slower: slower.zip(fastest.map(|fastest| fastest.series.subject.as_str())), ramp }
+    };
+    ramps.into_iter().zip(asked).map(judge).collect()
 }
 
 /// Whether two series of ramps were asked for the same loops.
