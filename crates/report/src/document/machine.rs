@@ -150,11 +150,13 @@ fn missing_text(missing: &NotMeasured) -> String {
     for (name, value) in &missing.parameters {
         text.push_str(&format!(", {}", naming::parameter(name, value)));
     }
-    text.push_str(&format!(": {}", sentence(&missing.why)));
-    if let Some(remedy) = &missing.remedy {
-        text.push_str(&format!(" Remedy: {}", sentence(&remedy.to_string())));
-    }
-    text
+    format!("{text}: {}", reason(missing))
+}
+
+/// Why, and what would help.
+pub(crate) fn reason(missing: &NotMeasured) -> String {
+    let remedy = missing.remedy.as_ref().map(|remedy| format!(" Remedy: {}", sentence(&remedy.to_string())));
+    sentence(&missing.why) + &remedy.unwrap_or_default()
 }
 
 /// Other activity of the machine during the run.

@@ -8,7 +8,7 @@ mod paths;
 
 use std::cmp::Reverse;
 
-use punctual_record::{NotMeasured, Notice, Run, Series, Tool};
+use punctual_record::{Notice, Run, Series, Tool};
 
 use crate::document::notice::phrase;
 use crate::document::{Album, Block, Chapter, Document, Item, Note, Phrase, Section, machine};
@@ -189,15 +189,9 @@ fn incomplete(run: &Run) -> Option<Block> {
 }
 
 /// Why nothing was measured, where that is known.
-fn nothing(run: &Run) -> Vec<Section> {
-    let line = |missing: &NotMeasured| {
-        let remedy = missing
-            .remedy
-            .as_ref()
-            .map_or_else(String::new, |remedy| format!(" Remedy: {}", sentence(&remedy.to_string())));
-        Block::Line(format!("Nothing was measured: {}{remedy}", sentence(&missing.why)))
-    };
-    run.not_measured.first().map(|missing| Section::default().with(line(missing))).into_iter().collect()
+fn nothing(run: &Run) -> Option<Section> {
+    let line = |missing| Block::Line(format!("Nothing was measured: {}", machine::reason(missing)));
+    run.not_measured.first().map(|missing| Section::default().with(line(missing)))
 }
 
 fn advice(all: &[Advice]) -> Option<Section> {
