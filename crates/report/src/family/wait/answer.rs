@@ -8,9 +8,7 @@ use punctual_record::{Cause, ConditionSet, POLICY, Quantity, Remedy, Run, Series
 
 use crate::causes::{self, Share};
 use crate::document::{Album, Column, Columns, Table};
-use crate::evidence::noise::MIN_ROUNDS;
-use crate::evidence::rounds::at_p50;
-use crate::evidence::{Effect, Outcome, scatter};
+use crate::evidence::{Effect, MIN_ROUNDS, Outcome, at_p50, scatter};
 use crate::family::figures::{self, Figure, Figures, best, by_asked};
 use crate::family::figures::{Lever, SLEEPER, levers};
 use crate::family::wait::interrupted;
@@ -30,12 +28,7 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], own: &[&Advice]) 
     let all: Vec<Figures<'_>> =
         by_asked(&plain).into_iter().map(|(asked, series)| Figures::new(run, asked, &series)).collect();
     let Some(first) = all.first() else {
-        let signalled = interrupted::answer(run, series);
-        return signalled.map_or_else(Answer::default, |(sentences, table)| Answer {
-            sentences,
-            table: Some(table),
-            ..Answer::default()
-        });
+        return interrupted::answer(run, series).unwrap_or_default();
     };
     let mut sentences: Vec<String> = lateness(run, first, own).into_iter().collect();
     let mut named: Vec<&Figure<'_>> = first.reference().into_iter().collect();

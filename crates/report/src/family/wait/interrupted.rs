@@ -6,8 +6,9 @@ use punctual_record::experiment::wait;
 use punctual_record::{Run, Series};
 
 use crate::document::{Block, Columns, Note, Section, Table};
-use crate::evidence::rounds::at_p50;
+use crate::evidence::at_p50;
 use crate::format::{listed, spoken, unbroken, units};
+use crate::verdict::Answer;
 
 use super::super::shared::{ALWAYS, Measured, interval_note, measured};
 
@@ -80,7 +81,7 @@ fn legend() -> Vec<Note> {
 }
 
 /// What signals make of the first of these waits: sentences, and a table.
-pub(super) fn answer(run: &Run, series: &[&Series]) -> Option<(Vec<String>, Table)> {
+pub(super) fn answer(run: &Run, series: &[&Series]) -> Option<Answer> {
     let (asked, cuts) = groups(series).into_iter().next()?;
     let base = cuts.first()?.series.conditions.as_str();
     let cuts_here: Vec<Cut<'_>> = cuts.iter().copied().filter(|cut| cut.series.conditions == base).collect();
@@ -88,7 +89,7 @@ pub(super) fn answer(run: &Run, series: &[&Series]) -> Option<(Vec<String>, Tabl
     sentences.extend(lost(&cuts_here));
     sentences.extend(drift(run, &cuts_here));
     sentences.extend(given_up(&cuts_here));
-    Some((sentences, table(&cuts)))
+    Some(Answer { table: Some(table(&cuts)), ..Answer::in_words(sentences) })
 }
 
 /// `Signals every 50 µs cut waits of 100 µs short: 99 % by nanosleep; 98 % by usleep.`
