@@ -4,8 +4,7 @@ use punctual_record::experiment::calibrate::{Figure, Metrics, Parameters};
 use punctual_record::{Experiment, Interval, Run, Series, Summary};
 
 use crate::document::{Block, Columns, Note, Section, Table};
-use crate::evidence::rounds::at_p50;
-use crate::evidence::{Mean, Outcome};
+use crate::evidence::{Mean, Outcome, at_p50};
 use crate::family::figures::Figures;
 use crate::family::shared::{ALWAYS, Family, Measured, measured, not_told_apart};
 use crate::family::wait::conditions;
@@ -18,8 +17,7 @@ pub(super) const FAMILY: Family =
 
 fn sections(_: &Run, series: &[&Series]) -> Vec<Section> {
     let series = measured(series, Experiment::calibrate);
-    let adds: Vec<Calibrated<'_>> =
-        series.iter().copied().filter(|s| s.parameters.figure == Figure::SleepAdds).collect();
+    let adds = with_figure(&series, Figure::SleepAdds);
     let mut sections = Vec::new();
     if !adds.is_empty() {
         sections.push(found(&adds, &series));
@@ -99,8 +97,7 @@ fn proved(asked: i64, proofs: &[Calibrated<'_>], adds: &[Calibrated<'_>]) -> Sec
 /// The answer for the first method and conditions, and the least TN of all.
 fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let series = measured(series, Experiment::calibrate);
-    let adds: Vec<Calibrated<'_>> =
-        series.iter().copied().filter(|s| s.parameters.figure == Figure::SleepAdds).collect();
+    let adds = with_figure(&series, Figure::SleepAdds);
     let Some(first) = adds.first() else { return Answer::default() };
     let summary = &first.summary;
     let tn = |ns: i64| format!("A {} adds {} (TN).", name(first), with_interval(ns, summary.ci95.p50));
@@ -209,7 +206,7 @@ fn proof_columns<'r>(columns: Columns<'r, (Calibrated<'r>, &'r str)>) -> Columns
 /// Those of all methods and conditions.
 fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
     let series = measured(series, Experiment::calibrate);
-    let plain: Vec<Calibrated<'a>> = series.iter().copied().filter(|s| s.parameters.figure == Figure::Plain).collect();
+    let plain = with_figure(&series, Figure::Plain);
     let Some((first, others)) = plain.split_first() else { return Vec::new() };
     let mut all: Vec<Candidate<'a>> =
         [compensation(&series, first), sleeper(&series, first)].into_iter().flatten().collect();
@@ -263,6 +260,10 @@ fn sleeper<'a>(all: &[Calibrated<'a>], plain: &Calibrated<'a>) -> Option<Candida
 // What a proof shows: the error of shortened waits, and whether the compensation works.
 
 type Calibrated<'a> = Measured<'a, Parameters, Metrics>;
+
+fn with_figure<'a>(all: &[Calibrated<'a>], figure: Figure) -> Vec<Calibrated<'a>> {
+    all.iter().copied().filter(|s| s.parameters.figure == figure).collect()
+}
 
 /// The series of the same method and conditions with another figure.
 fn beside<'a>(all: &[Calibrated<'a>], series: &Series, figure: Figure) -> Option<Calibrated<'a>> {
