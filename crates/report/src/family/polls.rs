@@ -5,9 +5,8 @@ use punctual_record::experiment::polls::{Load, Metrics, Parameters, SenderPlace}
 use punctual_record::{Experiment, Quantity, Run, Series};
 
 use crate::document::{Block, Column, Columns, Note, Section, Table};
-use crate::evidence::rounds::at_p50;
 use crate::evidence::shares::{Baseline, left_to_others};
-use crate::evidence::{Effect, Outcome, shares};
+use crate::evidence::{Effect, Outcome, at_p50, shares};
 use crate::family::shared::{ALWAYS, Family, Measured, measured};
 use crate::format::naming::under;
 use crate::format::{distinct, grouped, listed, sanitize, spoken, unbroken, units};
@@ -46,11 +45,11 @@ fn named<'a>() -> Columns<'a, Setting<'a>> {
 
 fn latency(settings: &[Setting<'_>], heading: &str) -> Section {
     let table = named()
-        .estimate("idle p50", (ALWAYS, 30), |s| (s.idle_ns(), s.idle.and_then(|s| s.summary.ci95.p50)))
+        .estimate("idle p50", (ALWAYS, 30), |s| (s.p50(Load::Idle), s.idle.and_then(|s| s.summary.ci95.p50)))
         .ns("p99", 90, |s| s.idle?.summary.p99)
         .ns("there and back p50", 70, |s| s.idle_back?.summary.p50)
         .ns("p99", 40, |s| s.idle_back?.summary.p99)
-        .estimate("busy p50", (ALWAYS, 20), |s| (s.busy_ns(), s.busy.and_then(|s| s.summary.ci95.p50)))
+        .estimate("busy p50", (ALWAYS, 20), |s| (s.p50(Load::Busy), s.busy.and_then(|s| s.summary.ci95.p50)))
         .ns("p99", 80, |s| s.busy?.summary.p99)
         .ns("there and back p50", 60, |s| s.busy_back?.summary.p50)
         .ns("p99", 35, |s| s.busy_back?.summary.p99)
@@ -86,15 +85,15 @@ fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
 /// A row for each setting: the least latency on an idle CPU first.
 fn screen(settings: &[Setting<'_>], named: Vec<String>) -> Option<Table> {
     let mut sorted = settings.to_vec();
-    sorted.sort_by_key(|setting| (setting.idle_ns().unwrap_or(i64::MAX), setting.busy_ns()));
+    sorted.sort_by_key(|setting| (setting.p50(Load::Idle).unwrap_or(i64::MAX), setting.p50(Load::Busy)));
     let column = |heading, over| Column::right(heading, ALWAYS).over(over);
     let table = Columns::new()
         .left("method", ALWAYS, |setting: &Setting<'_>| described(setting))
-        .column(column("p50", "idle CPU"), |setting| units::known(setting.idle_ns()))
+        .column(column("p50", "idle CPU"), |setting| units::known(setting.p50(Load::Idle)))
         .column(column("p99", "idle CPU"), |setting| {
             units::known(setting.idle.and_then(|measured| measured.summary.p99))
         })
-        .column(column("p50", "busy CPU"), |setting| units::known(setting.busy_ns()))
+        .column(column("p50", "busy CPU"), |setting| units::known(setting.p50(Load::Busy)))
         .column(column("p99", "busy CPU"), |setting| {
             units::known(setting.busy.and_then(|measured| measured.summary.p99))
         })
@@ -110,7 +109,7 @@ fn screen(settings: &[Setting<'_>], named: Vec<String>) -> Option<Table> {
 fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<(String, String)> {
     let on = if load == Load::Idle { "an idle CPU" } else { "a busy CPU" };
     let mut known: Vec<&Setting<'_>> = settings.iter().filter(|setting| setting.one_way(load).is_some()).collect();
-    known.sort_by_key(|setting| setting.one_way(load).and_then(|series| series.summary.p50));
+    known.sort_by_key(|setting| setting.p50(load));
     let (best, rest) = known.split_first().filter(|(_, rest)| !rest.is_empty())?;
     let effects = compared(run, load, best, rest);
     let found = |outcome: Outcome| {
@@ -122,13 +121,13 @@ fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<(String, 
         return Some((format!("Which number of polls suits {on} was not tested: {}.", why), described(best)));
     }
     // What no test tells apart may still differ by far. Only what is shown to be within the least latency is as good.
-    let least_ns = best.one_way(load).and_then(|series| series.summary.p50)?;
+    let least_ns = best.p50(load)?;
     let alike = rest.iter().zip(&effects).filter(|(_, effect)| effect.is_alike(least_ns)).map(|(setting, _)| *setting);
     let equal: Vec<&Setting<'_>> = std::iter::once(*best).chain(alike).collect();
     let share = |setting: &Setting<'_>| setting.left().unwrap_or(-1.0);
     // The first of equals: it has the least latency.
     let take = equal.iter().rev().copied().max_by(|a, b| share(a).total_cmp(&share(b)))?;
-    let p50 = |setting: &Setting<'_>| setting.one_way(load).and_then(|series| series.summary.p50).map(spoken::duration);
+    let p50 = |setting: &Setting<'_>| setting.p50(load).map(spoken::duration);
     let mut text = format!("On {on}: {}. A message takes {} at p50", described(take), p50(take)?);
     if let Some(blocking) = known.iter().find(|setting| setting.subject == BLOCKING)
         && compared(run, load, take, &[*blocking]).iter().any(|effect| effect.outcome == Outcome::Better)
@@ -164,7 +163,7 @@ fn front<'a, 'b>(settings: impl IntoIterator<Item = &'a Setting<'b>>) -> Vec<&'a
 where
     'b: 'a,
 {
-    let figures = |s: &'a Setting<'b>| Some((s.idle_ns()?, s.left()?, s));
+    let figures = |s: &'a Setting<'b>| Some((s.p50(Load::Idle)?, s.left()?, s));
     let mut known: Vec<(i64, f64, &Setting<'b>)> = settings.into_iter().filter_map(figures).collect();
     known.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
     let mut front: Vec<&Setting<'b>> = Vec::new();
@@ -197,7 +196,7 @@ fn of_method(settings: &[Setting<'_>], method: &str) -> Option<String> {
         .iter()
         .filter_map(|s| {
             let polls = unbroken(&units::count(s.polls?.into()));
-            let latency = spoken::duration(s.idle_ns()?);
+            let latency = spoken::duration(s.p50(Load::Idle)?);
             let share = spoken::share(s.left()?);
             let plural = if s.polls == Some(1) { "" } else { "s" };
             Some(format!("{polls} poll{plural}: {latency}, {share}"))
@@ -223,15 +222,19 @@ struct Setting<'a> {
     busy_back: Option<Polled<'a>>,
 }
 
-impl Setting<'_> {
-    /// One-way latency at p50 on an idle CPU, ns.
-    fn idle_ns(&self) -> Option<i64> {
-        self.idle?.summary.p50
+impl<'a> Setting<'a> {
+    /// The one-way latencies under a load.
+    fn one_way(&self, load: Load) -> Option<&'a Series> {
+        let measured = match load {
+            Load::Idle => self.idle,
+            Load::Busy => self.busy,
+        };
+        Some(measured?.series).filter(|series| series.summary.p50.is_some())
     }
 
-    /// The same with the busy program there.
-    fn busy_ns(&self) -> Option<i64> {
-        self.busy?.summary.p50
+    /// One-way latency at p50 under a load, ns.
+    fn p50(&self, load: Load) -> Option<i64> {
+        self.one_way(load)?.summary.p50
     }
 
     /// What the receiver left to the busy program while no message came, of the CPU time of both.
@@ -277,17 +280,6 @@ fn under_the_first<'a>(series: &[Polled<'a>]) -> Vec<Setting<'a>> {
     all.into_iter().filter(|setting| Some(setting.conditions) == first).collect()
 }
 
-impl<'a> Setting<'a> {
-    /// The one-way latencies under a load.
-    fn one_way(&self, load: Load) -> Option<&'a Series> {
-        let measured = match load {
-            Load::Idle => self.idle,
-            Load::Busy => self.busy,
-        };
-        Some(measured?.series).filter(|series| series.summary.p50.is_some())
-    }
-}
-
 /// `sched_yield after 100 polls`.
 fn described(setting: &Setting<'_>) -> String {
     let subject = setting.subject.to_owned();
@@ -315,7 +307,7 @@ fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
             let enough =
                 settings.iter().filter(|setting| setting.subject != BLOCKING && setting.left() >= Some(wanted));
             let least = enough.filter(|setting| setting.one_way(load).is_some());
-            let least = least.min_by_key(|setting| setting.one_way(load).and_then(|series| series.summary.p50));
+            let least = least.min_by_key(|setting| setting.p50(load));
             let new = |setting: &&Setting<'a>| !chosen.iter().any(|known| std::ptr::eq(*known, *setting));
             chosen.extend(least.filter(new));
         }
