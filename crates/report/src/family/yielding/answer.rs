@@ -80,11 +80,9 @@ fn of_situations(situations: &[(Situation, Vec<Figure<'_>>)]) -> Option<Table> {
 /// What each method costs, what it leaves to others and how long it is away: what leaves most comes first.
 fn table<'a>(figures: &[Figure<'a>], alone: impl Fn(&Figure<'a>) -> Option<Figure<'a>>) -> Table {
     let mut sorted = figures.to_vec();
-    let share =
-        |figure: &Figure<'_>| if figure.lets_others_run() { figure.left_to_others().unwrap_or(0.0) } else { -1.0 };
     let cost =
         |figure: &Figure<'a>| alone(figure).and_then(|other| other.cost_ns()).or(figure.cost_ns()).unwrap_or(f64::MAX);
-    sorted.sort_by(|a, b| share(b).total_cmp(&share(a)).then(cost(a).total_cmp(&cost(b))));
+    sorted.sort_by(|a, b| b.rank().total_cmp(&a.rank()).then(cost(a).total_cmp(&cost(b))));
     let one_set = figures.iter().all(|figure| figure.calls.conditions == figures[0].calls.conditions);
     let any_alone = figures.iter().any(|figure| alone(figure).is_some());
     let against = figures.iter().any(|figure| figure.yielded().is_some());

@@ -41,15 +41,8 @@ fn table_section<'a>(situation: &Situation, figures: &[Figure<'a>]) -> Section {
         heading.push_str(&format!(", caller {}", under(first)));
     }
     let mut sorted = figures.to_vec();
-    sorted.sort_by(|a, b| {
-        let rank = |figure: &Figure<'_>| {
-            let share = figure.left_to_others().unwrap_or(0.0);
-            (!figure.lets_others_run(), if figure.lets_others_run() { -share } else { 0.0 })
-        };
-        let (ra, rb) = (rank(a), rank(b));
-        let cost = |figure: &Figure<'_>| figure.cost_ns().unwrap_or(f64::MAX);
-        ra.0.cmp(&rb.0).then(ra.1.total_cmp(&rb.1)).then(cost(a).total_cmp(&cost(b)))
-    });
+    let cost = |figure: &Figure<'_>| figure.cost_ns().unwrap_or(f64::MAX);
+    sorted.sort_by(|a, b| b.rank().total_cmp(&a.rank()).then(cost(a).total_cmp(&cost(b))));
     let columns = columns(one_set, situation.competitors > 0);
     let row = |figure: &Figure<'a>| {
         let paint = if situation.competitors > 0 && !figure.lets_others_run() { Paint::Faint } else { Paint::Plain };

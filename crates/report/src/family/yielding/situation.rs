@@ -85,6 +85,11 @@ impl<'a> Figure<'a> {
         self.yielded().is_some_and(|share| share >= YIELDS)
     }
 
+    /// By which methods are ordered: what it leaves to others; those that do not let them run come last.
+    pub(super) fn rank(&self) -> f64 {
+        if self.lets_others_run() { self.left_to_others().unwrap_or(0.0) } else { -1.0 }
+    }
+
     /// Share of its calls that slept, of a method whose system call sleeps. Since Linux 7.2 a sleep whose time is over returns
     /// without giving up the CPU.
     pub(super) fn slept(&self) -> Option<f64> {
