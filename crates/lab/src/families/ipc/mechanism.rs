@@ -44,16 +44,16 @@ pub struct Mechanism {
 pub(super) type Open = Arc<dyn Fn(&Asked<'_>) -> Result<Link, Unavailable> + Send + Sync>;
 
 impl Mechanism {
-    /// A reliable one of this kind, measured by default: a receiver may block, and nothing limits a message but memory.
+    /// A reliable one of this kind, measured by default, still without words: a receiver may block, and nothing limits a message but
+    /// memory.
     pub(super) fn usual(
         kind: Kind,
-        [name, about, call]: [&str; 3],
         open: impl Fn(&Asked<'_>) -> Result<Link, Unavailable> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            name: name.into(),
-            about: about.into(),
-            call: call.into(),
+            name: String::new(),
+            about: String::new(),
+            call: String::new(),
             kind,
             needs: "",
             in_flight: InFlight::Bytes,

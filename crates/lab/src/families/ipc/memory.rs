@@ -56,15 +56,17 @@ pub(super) fn shared() -> Vec<Mechanism> {
     let mut all = Vec::new();
     for (from, name, about, call) in MEMORIES {
         for (told, way, how, calls) in WAYS {
-            let words = [&format!("{name}-{way}"), &format!("{about}, told by {how}"), &format!("{call}; {calls}")];
             let open = move |asked: &Asked<'_>| lanes(asked, |asked| lane(from, told, asked));
             all.push(Mechanism {
+                name: format!("{name}-{way}"),
+                about: format!("{about}, told by {how}"),
+                call: format!("{call}; {calls}"),
                 needs: if from == From::SystemV || told == Told::SysvSemaphore { "CONFIG_SYSVIPC" } else { "" },
                 in_flight: InFlight::Messages,
                 only_polls: told == Told::Spin,
                 // The kinds of memory are equally quick: one of each kind of count is enough.
                 usual: from == From::Memfd,
-                ..Mechanism::usual(Kind::SharedMemory, words.map(String::as_str), open)
+                ..Mechanism::usual(Kind::SharedMemory, open)
             });
         }
     }
@@ -216,18 +218,15 @@ impl<C: Count> Inlet for Receiver<C> {
 /// Memory of the receiver that the sender writes into.
 pub(super) fn written() -> Mechanism {
     Mechanism {
+        name: "vm-writev".into(),
+        about:
+            "process_vm_writev into the receiver's memory, told by a futex: a single copy, worth it for large messages"
+                .into(),
+        call: "process_vm_writev; futex".into(),
         needs: "CONFIG_CROSS_MEMORY_ATTACH, ptrace permission",
         in_flight: InFlight::Messages,
         usual: false,
-        ..Mechanism::usual(
-            Kind::Copy,
-            [
-                "vm-writev",
-                "process_vm_writev into the receiver's memory, told by a futex: a single copy, worth it for large messages",
-                "process_vm_writev; futex",
-            ],
-            |asked| lanes(asked, written_lane),
-        )
+        ..Mechanism::usual(Kind::Copy, |asked| lanes(asked, written_lane))
     }
 }
 
@@ -314,17 +313,14 @@ const LONGEST_WAIT: Duration = Duration::from_millis(200);
 
 pub(super) fn ring() -> Mechanism {
     Mechanism {
+        name: "ring".into(),
+        about:
+            "the library's lock-free ring in shared memory (punctual::ipc::Ring): no system call unless a side sleeps"
+                .into(),
+        call: "Sender::send, Receiver::receive".into(),
         in_flight: InFlight::Messages,
         largest: || Limit::fixed(layout::largest_message(layout::GREATEST), "the ring's greatest capacity, 4 GiB"),
-        ..Mechanism::usual(
-            Kind::SharedMemory,
-            [
-                "ring",
-                "the library's lock-free ring in shared memory (punctual::ipc::Ring): no system call unless a side sleeps",
-                "Sender::send, Receiver::receive",
-            ],
-            |asked| lanes(asked, ring_lane),
-        )
+        ..Mechanism::usual(Kind::SharedMemory, |asked| lanes(asked, ring_lane))
     }
 }
 

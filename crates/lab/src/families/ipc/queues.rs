@@ -24,31 +24,21 @@ const USUAL_DEPTH: usize = 10;
 pub(super) fn queues() -> Vec<Mechanism> {
     vec![
         Mechanism {
+            name: "posix-mq".into(),
+            about: "POSIX message queue: whole messages with priorities; a descriptor that can be polled".into(),
+            call: "mq_send, mq_receive".into(),
             needs: "CONFIG_POSIX_MQUEUE",
             in_flight: InFlight::Messages,
             largest: posix_queue,
-            ..Mechanism::usual(
-                Kind::Queue,
-                [
-                    "posix-mq",
-                    "POSIX message queue: whole messages with priorities; a descriptor that can be polled",
-                    "mq_send, mq_receive",
-                ],
-                |asked| lanes(asked, posix),
-            )
+            ..Mechanism::usual(Kind::Queue, |asked| lanes(asked, posix))
         },
         Mechanism {
+            name: "sysv-mq".into(),
+            about: "System V message queue: whole messages of a type, in any order; no descriptor".into(),
+            call: "msgsnd, msgrcv".into(),
             needs: "CONFIG_SYSVIPC",
             largest: sysv_queue,
-            ..Mechanism::usual(
-                Kind::Queue,
-                [
-                    "sysv-mq",
-                    "System V message queue: whole messages of a type, in any order; no descriptor",
-                    "msgsnd, msgrcv",
-                ],
-                |asked| lanes(asked, system_v),
-            )
+            ..Mechanism::usual(Kind::Queue, |asked| lanes(asked, system_v))
         },
     ]
 }
@@ -218,52 +208,46 @@ fn sysv_queue() -> Limit {
 pub(super) fn notices() -> Vec<Mechanism> {
     vec![
         Mechanism {
+            name: "eventfd".into(),
+            about:
+                "eventfd: one number at a time; with its upper half taken a second write waits until the first is read"
+                    .into(),
+            call: "write, read".into(),
             in_flight: InFlight::One,
             largest: eight,
-            ..Mechanism::usual(
-                Kind::Notice,
-                [
-                    "eventfd",
-                    "eventfd: one number at a time; with its upper half taken a second write waits until the first is read",
-                    "write, read",
-                ],
-                |asked| lanes(asked, event),
-            )
+            ..Mechanism::usual(Kind::Notice, |asked| lanes(asked, event))
         },
-        queued_signal(
-            ["sigqueue", "real-time signal that carries a pointer, taken by sigwaitinfo", "sigqueue, sigwaitinfo"],
-            false,
-        ),
-        queued_signal(
-            ["signalfd", "real-time signal that carries a pointer, read from a descriptor", "sigqueue, read"],
-            true,
-        ),
         Mechanism {
+            name: "sigqueue".into(),
+            about: "real-time signal that carries a pointer, taken by sigwaitinfo".into(),
+            call: "sigqueue, sigwaitinfo".into(),
+            ..queued_signal(false)
+        },
+        Mechanism {
+            name: "signalfd".into(),
+            about: "real-time signal that carries a pointer, read from a descriptor".into(),
+            call: "sigqueue, read".into(),
+            ..queued_signal(true)
+        },
+        Mechanism {
+            name: "uring-msg".into(),
+            about: "message from one io_uring to another, for programs that wait in io_uring anyway".into(),
+            call: "io_uring_enter(IORING_OP_MSG_RING)".into(),
             needs: "Linux 5.18, io_uring allowed",
             in_flight: InFlight::Counted,
             usual: false,
             largest: eight,
-            ..Mechanism::usual(
-                Kind::Notice,
-                [
-                    "uring-msg",
-                    "message from one io_uring to another, for programs that wait in io_uring anyway",
-                    "io_uring_enter(IORING_OP_MSG_RING)",
-                ],
-                uring,
-            )
+            ..Mechanism::usual(Kind::Notice, uring)
         },
     ]
 }
 
 /// Signals, fetched by a call or read from a descriptor.
-fn queued_signal(words: [&str; 3], through_descriptor: bool) -> Mechanism {
+fn queued_signal(through_descriptor: bool) -> Mechanism {
     Mechanism {
         in_flight: InFlight::Counted,
         largest: pointer,
-        ..Mechanism::usual(Kind::Notice, words, move |asked| {
-            lanes(asked, |asked| Ok(signal(asked, through_descriptor)))
-        })
+        ..Mechanism::usual(Kind::Notice, move |asked| lanes(asked, |asked| Ok(signal(asked, through_descriptor))))
     }
 }
 

@@ -18,30 +18,29 @@ use super::mechanism::{
 use punctual_record::Ask;
 
 pub(super) fn pipes() -> Vec<Mechanism> {
-    let pipe = Mechanism::usual(
-        Kind::Stream,
-        [
-            "pipe",
-            "pipe: a stream of bytes through the kernel, 64 KiB of buffer; for a parent and its children",
-            "write, read",
-        ],
-        |asked| lanes(asked, pipe),
-    );
-    let fifo = Mechanism::usual(
-        Kind::Stream,
-        ["fifo", "named pipe: a pipe that any process opens by its path", "write, read"],
-        |asked| lanes(asked, fifo),
-    );
-    let vmsplice = Mechanism::usual(
-        Kind::Stream,
-        [
-            "vmsplice",
-            "pipe given the sender's pages instead of a copy; a page per message at least, and the pages must wait to be read",
-            "vmsplice, read",
-        ],
-        |asked| lanes(asked, spliced),
-    );
-    vec![pipe, Mechanism { usual: false, ..fifo }, Mechanism { usual: false, ..vmsplice }]
+    vec![
+        Mechanism {
+            name: "pipe".into(),
+            about: "pipe: a stream of bytes through the kernel, 64 KiB of buffer; for a parent and its children".into(),
+            call: "write, read".into(),
+            ..Mechanism::usual(Kind::Stream, |asked| lanes(asked, pipe))
+        },
+        Mechanism {
+            name: "fifo".into(),
+            about: "named pipe: a pipe that any process opens by its path".into(),
+            call: "write, read".into(),
+            usual: false,
+            ..Mechanism::usual(Kind::Stream, |asked| lanes(asked, fifo))
+        },
+        Mechanism {
+            name: "vmsplice".into(),
+            about: "pipe given the sender's pages instead of a copy; a page per message at least, and the pages must wait to be read"
+                .into(),
+            call: "vmsplice, read".into(),
+            usual: false,
+            ..Mechanism::usual(Kind::Stream, |asked| lanes(asked, spliced))
+        },
+    ]
 }
 
 /// The largest datagram of a Unix socket: limited by its send buffer, which also holds the kernel's overhead.
@@ -217,7 +216,8 @@ fn socket(
     about: &str,
     open: impl Fn(&Asked<'_>) -> Result<Link, Unavailable> + Send + Sync + 'static,
 ) -> Mechanism {
-    Mechanism::usual(Kind::Socket, [name, about, "send, recv"], open)
+    let [name, about, call] = [name, about, "send, recv"].map(str::to_owned);
+    Mechanism { name, about, call, ..Mechanism::usual(Kind::Socket, open) }
 }
 
 fn failed(call: &'static str) -> impl Fn(rustix::io::Errno) -> linux::Error {
