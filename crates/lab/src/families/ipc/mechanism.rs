@@ -258,6 +258,21 @@ pub(super) fn whole(call: &'static str, got: usize, wanted: usize) -> linux::Res
     }
 }
 
+/// What a call that does not block brought. Nothing: no message is there, or a signal came first.
+#[inline]
+pub(super) fn if_any<T>(done: linux::Result<T>) -> linux::Result<Option<T>> {
+    match done {
+        Err(e) if e.errno() == linux::EAGAIN || e.errno() == linux::EINTR => Ok(None),
+        done => done.map(Some),
+    }
+}
+
+/// Whether such a call received a message, which then has the length of the link's.
+#[inline]
+pub(super) fn whole_if_any(call: &'static str, got: linux::Result<usize>, wanted: usize) -> linux::Result<bool> {
+    if_any(got)?.map_or(Ok(false), |got| whole(call, got, wanted).map(|()| true))
+}
+
 /// One open direction of a link.
 pub(super) struct Lane {
     pub(super) outlet: Box<dyn Outlet>,
@@ -400,6 +415,21 @@ impl Halt {
         loop {
             match call() {
                 Err(e) if e.errno() == linux::EINTR && !self.is_set() => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// The same for a call that has to block on what was opened for polling: `wait` blocks until there is something.
+    #[inline]
+    pub(super) fn persist_or_wait<T, W>(
+        &self,
+        mut call: impl FnMut() -> linux::Result<T>,
+        wait: impl Fn() -> linux::Result<W>,
+    ) -> linux::Result<T> {
+        loop {
+            match self.persist(&mut call) {
+                Err(e) if e.errno() == linux::EAGAIN => drop(self.persist(&wait)?),
                 done => return done,
             }
         }

@@ -14,8 +14,8 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::keeper::What;
 use super::mechanism::{
-    Asked, End, Halt, InFlight, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Peer, Unavailable, lanes, no_file,
-    refused, sysctl, whole,
+    Asked, End, Halt, InFlight, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Peer, Unavailable, if_any, lanes,
+    no_file, refused, sysctl, whole, whole_if_any,
 };
 
 /// Default capacity of a POSIX queue: the kernel's default (`mq_overview(7)`, msg_default).
@@ -87,22 +87,12 @@ impl Outlet for Posix {
 
 impl Inlet for Posix {
     fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
-        loop {
-            match self.halt.persist(|| self.queue.receive(into)) {
-                Ok(n) => return whole("mq_receive", n, into.len()),
-                // Opened for polling, but this call has to block.
-                Err(e) if e.errno() == linux::EAGAIN => self.halt.persist(|| self.queue.wait())?,
-                Err(e) => return Err(e),
-            }
-        }
+        let n = self.halt.persist_or_wait(|| self.queue.receive(into), || self.queue.wait())?;
+        whole("mq_receive", n, into.len())
     }
 
     fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
-        match self.queue.receive(into) {
-            Ok(n) => whole("mq_receive", n, into.len()).map(|()| true),
-            Err(e) if e.errno() == linux::EAGAIN || e.errno() == linux::EINTR => Ok(false),
-            Err(e) => Err(e),
-        }
+        whole_if_any("mq_receive", self.queue.receive(into), into.len())
     }
 }
 
@@ -309,23 +299,13 @@ impl Outlet for Event {
 
 impl Inlet for Event {
     fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
-        loop {
-            match self.halt.persist(|| ipc::read(self.file.as_fd(), into)) {
-                Ok(n) => return whole("read", n, into.len()),
-                Err(e) if e.errno() == linux::EAGAIN => {
-                    self.halt.persist(|| ipc::wait_readable(self.file.as_fd(), -1))?;
-                }
-                Err(e) => return Err(e),
-            }
-        }
+        let file = self.file.as_fd();
+        let n = self.halt.persist_or_wait(|| ipc::read(file, into), || ipc::wait_readable(file, -1))?;
+        whole("read", n, into.len())
     }
 
     fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
-        match ipc::read(self.file.as_fd(), into) {
-            Ok(n) => whole("read", n, into.len()).map(|()| true),
-            Err(e) if e.errno() == linux::EAGAIN || e.errno() == linux::EINTR => Ok(false),
-            Err(e) => Err(e),
-        }
+        whole_if_any("read", ipc::read(self.file.as_fd(), into), into.len())
     }
 }
 
@@ -369,16 +349,6 @@ struct SignalInlet {
     halt: Halt,
 }
 
-impl SignalInlet {
-    fn take(&mut self) -> linux::Result<u64> {
-        let value = match &self.descriptor {
-            Some(descriptor) => self.halt.persist(|| signals::read(descriptor.as_fd()))?,
-            None => self.halt.persist(signals::receive)?,
-        };
-        Ok(value as u64)
-    }
-}
-
 impl Inlet for SignalInlet {
     fn meet(&mut self, _: Peer) -> linux::Result<()> {
         self.blocked = Some(signals::Blocked::new()?);
@@ -389,25 +359,16 @@ impl Inlet for SignalInlet {
     }
 
     fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
-        loop {
-            match self.take() {
-                Ok(value) => return put("sigwaitinfo", value, into),
-                Err(e) if e.errno() == linux::EAGAIN => {
-                    if let Some(descriptor) = &self.descriptor {
-                        self.halt.persist(|| ipc::wait_readable(descriptor.as_fd(), -1))?;
-                    }
-                }
-                Err(e) => return Err(e),
-            }
-        }
+        let value = match self.descriptor.as_ref().map(OwnedFd::as_fd) {
+            Some(file) => self.halt.persist_or_wait(|| signals::read(file), || ipc::wait_readable(file, -1))?,
+            None => self.halt.persist(signals::receive)?,
+        };
+        put("sigwaitinfo", value as u64, into)
     }
 
     fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
         let value = match &self.descriptor {
-            Some(descriptor) => match signals::read(descriptor.as_fd()) {
-                Err(e) if e.errno() == linux::EAGAIN || e.errno() == linux::EINTR => None,
-                read => Some(read?),
-            },
+            Some(descriptor) => if_any(signals::read(descriptor.as_fd()))?,
             None => signals::try_receive()?,
         };
         value.map_or(Ok(false), |value| put("sigtimedwait", value as u64, into).map(|()| true))

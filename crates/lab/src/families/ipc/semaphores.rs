@@ -12,7 +12,7 @@ use punctual_linux::memory::{CacheLine, Shared};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::keeper::{Leftover, What};
-use super::mechanism::{Asked, Halt, Unavailable, no_file, refused};
+use super::mechanism::{Asked, Halt, Unavailable, if_any, no_file, refused};
 use punctual_record::Ask;
 
 /// A count that one process increments and the other decrements.
@@ -261,11 +261,7 @@ impl Count for SystemV {
     }
 
     fn try_down(&mut self) -> linux::Result<bool> {
-        match self.set.add(0, -1, false) {
-            Ok(()) => Ok(true),
-            Err(e) if e.errno() == linux::EAGAIN || e.errno() == linux::EINTR => Ok(false),
-            Err(e) => Err(e),
-        }
+        if_any(self.set.add(0, -1, false)).map(|done| done.is_some())
     }
 }
 
@@ -315,10 +311,7 @@ impl Count for Event {
 
     fn try_down(&mut self) -> linux::Result<bool> {
         // Only this side reads: the value that poll(2) reported is still there.
-        let any = match ipc::wait_readable(self.file.as_fd(), 0) {
-            Err(e) if e.errno() == linux::EINTR => false,
-            any => any?,
-        };
+        let any = if_any(ipc::wait_readable(self.file.as_fd(), 0))? == Some(true);
         if any {
             self.down()?;
         }

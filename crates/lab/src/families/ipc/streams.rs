@@ -12,8 +12,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::keeper::{Keeper, What};
 use super::mechanism::{
-    Asked, End, Halt, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Unavailable, lanes, no_file, open_files,
-    refused, sysctl, whole,
+    Asked, End, Halt, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Unavailable, if_any, lanes, no_file,
+    open_files, refused, sysctl, whole,
 };
 use punctual_record::Ask;
 
@@ -125,14 +125,10 @@ impl Stream {
     /// Reads the rest of a message after its first `got` bytes.
     fn rest(&mut self, into: &mut [u8], mut got: usize) -> linux::Result<()> {
         while got < into.len() {
-            match self.halt.persist(|| ipc::read(self.file.as_fd(), &mut into[got..])) {
-                Ok(0) => return Err(linux::Error::from_errno("read", linux::EPIPE).on("the other end is closed")),
-                Ok(n) => got += n,
-                // Opened for polling, but this call has to block.
-                Err(e) if e.errno() == linux::EAGAIN => {
-                    self.halt.persist(|| ipc::wait_readable(self.file.as_fd(), -1))?;
-                }
-                Err(e) => return Err(e),
+            let read = || ipc::read(self.file.as_fd(), &mut into[got..]);
+            match self.halt.persist_or_wait(read, || ipc::wait_readable(self.file.as_fd(), -1))? {
+                0 => return whole("read", 0, into.len()),
+                n => got += n,
             }
         }
         Ok(())
@@ -145,12 +141,10 @@ impl Inlet for Stream {
     }
 
     fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
-        match ipc::read(self.file.as_fd(), into) {
-            Ok(n) if n == into.len() => Ok(true),
-            Ok(0) => Err(linux::Error::from_errno("read", linux::EPIPE).on("the other end is closed")),
-            Ok(n) => self.rest(into, n).map(|()| true),
-            Err(e) if e.errno() == linux::EAGAIN || e.errno() == linux::EINTR => Ok(false),
-            Err(e) => Err(e),
+        match if_any(ipc::read(self.file.as_fd(), into))? {
+            None => Ok(false),
+            Some(0) => whole("read", 0, into.len()).map(|()| true),
+            Some(n) => self.rest(into, n).map(|()| true),
         }
     }
 }
@@ -313,8 +307,7 @@ impl Socket {
     fn rest(&mut self, into: &mut [u8], mut got: usize) -> linux::Result<()> {
         while got < into.len() {
             match self.halt.persist(|| ipc::receive(self.socket.as_fd(), &mut into[got..], true))? {
-                0 => return Err(linux::Error::from_errno("recv", linux::EPIPE).on("the other end is closed")),
-                n if self.stream => got += n,
+                n if self.stream && n > 0 => got += n,
                 n => return whole("recv", n, into.len()),
             }
         }
@@ -328,12 +321,10 @@ impl Inlet for Socket {
     }
 
     fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
-        match ipc::receive(self.socket.as_fd(), into, false) {
-            Ok(n) if n == into.len() => Ok(true),
-            Ok(n) if n > 0 && self.stream => self.rest(into, n).map(|()| true),
-            Ok(n) => whole("recv", n, into.len()).map(|()| true),
-            Err(e) if e.errno() == linux::EAGAIN || e.errno() == linux::EINTR => Ok(false),
-            Err(e) => Err(e),
+        match if_any(ipc::receive(self.socket.as_fd(), into, false))? {
+            None => Ok(false),
+            Some(n) if n > 0 && self.stream => self.rest(into, n).map(|()| true),
+            Some(n) => whole("recv", n, into.len()).map(|()| true),
         }
     }
 }
