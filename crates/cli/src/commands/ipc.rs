@@ -205,8 +205,7 @@ impl Perform for IpcArgs {
             return list(mechanisms.into_iter().map(row), self.measure.output.color);
         }
         let plan = Plan::new(request(self)?).map_err(BadUsage::from)?;
-        let cpus: CpuSet =
-            plan.cells.iter().flat_map(|cell| [cell.place.sender, cell.place.receiver]).flatten().collect();
+        let cpus: CpuSet = plan.cells.iter().flat_map(|cell| [cell.place.sender, cell.place.receiver]).collect();
         let mut wrong = Vec::new();
         let exit = measure("ipc", &self.watch.outputs(&self.measure.output), &cpus, |session| {
             wrong = ipc::run(plan, session).context("ipc")?;

@@ -123,11 +123,7 @@ impl Family for Plan {
     /// The CPUs of all cells, where each cell names its own.
     fn place(&self) -> Place {
         let real_time = self.cells.iter().any(|cell| self.is_real_time(cell));
-        let cpus = self.cells.iter().map(|cell| Some([cell.place.sender?, cell.place.receiver?]));
-        match cpus.collect::<Option<Vec<_>>>() {
-            Some(named) => Place { cpus: named.into_iter().flatten().collect(), real_time },
-            None => Place::on(self.asked.frame.base.get_cpus().as_ref(), real_time),
-        }
+        Place { cpus: self.cells.iter().flat_map(|cell| [cell.place.sender, cell.place.receiver]).collect(), real_time }
     }
 
     fn forbidden(&self, cell: usize) -> Option<Unavailable> {
@@ -200,14 +196,13 @@ fn broken_promise(name: &str, cell: &Cell, extra: &Extra) -> String {
 }
 
 fn parameters(plan: &Plan, cell: &Cell) -> ipc::Parameters {
-    let number = |cpu: Option<usize>| cpu.and_then(|cpu| u32::try_from(cpu).ok());
     ipc::Parameters {
         size: cell.size as u64,
         mode: cell.mode.kind(),
         place: cell.place.kind(),
         receive: cell.receive,
-        sender_cpu: number(cell.place.sender),
-        receiver_cpu: number(cell.place.receiver),
+        sender_cpu: u32::try_from(cell.place.sender).ok(),
+        receiver_cpu: u32::try_from(cell.place.receiver).ok(),
         interval_ns: cell.mode.interval().map(|interval| interval.as_nanos() as i64),
         depth: plan.asked.depth.map(|depth| depth as u64),
     }
@@ -351,13 +346,13 @@ impl<'a> IpcBench<'a> {
                 verify: plan.verifies(cell),
                 lossy: !mechanism.reliable,
                 window: Job::window_of(mechanism.in_flight, plan.asked.depth, USUAL_WINDOW).filter(|_| !ping),
-                cpu: there,
+                cpu: Some(there),
                 same_cpu: cell.place.is_same(),
                 conditions,
             },
             depth: plan.asked.depth,
             receive: cell.receive,
-            cpu: here,
+            cpu: Some(here),
             limits: if cell.place.is_same() { self.limits_on_one_cpu } else { self.limits },
             keeper: &self.keeper,
             interrupter: self.interruptible.interrupter(),

@@ -141,8 +141,9 @@ impl Plan {
     /// The pairs of different CPUs with this relation that messages pass between, each once.
     #[must_use]
     pub fn pairs(&self, relation: Relation) -> Vec<(usize, usize)> {
-        let ends = |cell: &Cell| cell.place.sender.zip(cell.place.receiver).map(|(a, b)| (a.min(b), a.max(b)));
-        let pairs: BTreeSet<_> = self.cells.iter().filter_map(ends).filter(|(a, b)| a != b).collect();
+        let ends = |Place { sender: a, receiver: b }: Place| (a.min(b), a.max(b));
+        let apart = self.cells.iter().map(|cell| cell.place).filter(|place| !place.is_same());
+        let pairs: BTreeSet<_> = apart.map(ends).collect();
         pairs.into_iter().filter(|(a, b)| self.asked.topology.relation(*a, *b) == relation).collect()
     }
 }
@@ -325,32 +326,28 @@ pub(super) fn cost_ns(cell: &Cell) -> f64 {
 /// The CPUs of the two processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
-    /// The CPU of the sender; in ping-pong, of the one that begins. None: any.
-    pub sender: Option<usize>,
-    /// The CPU of the receiver; in ping-pong, of the one that answers. None: any.
-    pub receiver: Option<usize>,
+    /// The CPU of the sender; in ping-pong, of the one that begins.
+    pub sender: usize,
+    /// The CPU of the receiver; in ping-pong, of the one that answers.
+    pub receiver: usize,
 }
 
 impl Place {
     /// On these two CPUs.
     #[must_use]
     pub const fn on(sender: usize, receiver: usize) -> Self {
-        Self { sender: Some(sender), receiver: Some(receiver) }
+        Self { sender, receiver }
     }
 
     /// Both on one CPU.
     pub(crate) fn is_same(self) -> bool {
-        self.sender.is_some() && self.sender == self.receiver
+        self.sender == self.receiver
     }
 
     /// The name of its kind in the record.
     #[must_use]
     pub fn kind(self) -> Placement {
-        match (self.sender, self.receiver) {
-            (Some(a), Some(b)) if a == b => Placement::SameCpu,
-            (Some(_), Some(_)) => Placement::TwoCpus,
-            _ => Placement::AnyCpu,
-        }
+        if self.is_same() { Placement::SameCpu } else { Placement::TwoCpus }
     }
 }
 
