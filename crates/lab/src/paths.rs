@@ -11,11 +11,10 @@ use punctual_linux::sched;
 use punctual_record::{CallPath, NotMeasured, Notice, Unseen};
 use punctual_trace::PathRecorder;
 
-use super::frame::error::without;
-use super::frame::places::Place;
 use crate::families::{wait, yielding};
-use crate::frame::stage::Stage;
-use crate::frame::{Error, Progress, Session, Unavailable};
+use crate::frame::error::without;
+use crate::frame::places::Place;
+use crate::frame::{Error, Progress, Session, Stage, Unavailable};
 use crate::ways;
 
 /// Name of this experiment in the record.

@@ -9,9 +9,8 @@ use punctual::restore::LockWait;
 use punctual::{Conditions, Policy, format_duration};
 use punctual_record::remedy;
 
-use crate::frame::breaks::NotKept;
-use crate::frame::plan::{LONGEST_UNASKED, rough};
-use crate::frame::{Amount, Failure, Input, Ledger, PlanError, Request, Shared, Variant, Watched};
+use crate::frame::plan::LONGEST_UNASKED;
+use crate::frame::{Amount, Failure, Input, Ledger, NotKept, PlanError, Request, Shared, Variant, Watched, rough};
 
 /// The preparations of an experiment, before and between rounds: it acquires settings, warms up the CPU and
 /// calibrates its work.

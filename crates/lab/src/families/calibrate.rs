@@ -30,13 +30,10 @@ use punctual_record::experiment::calibrate::{Figure, Metrics, Parameters};
 use punctual_record::statistics::{lower_median, median};
 use punctual_record::{Experiment, Quantity, Recorder, Series, SeriesTally, Typed, Usage};
 
-use crate::frame::error::{Opened, more_time, ready};
-use crate::frame::figures::{Meter, Sum, quantile};
-use crate::frame::plan::MethodCell;
-use crate::frame::schedule::{Amount, CellCost, Schedule};
+use crate::frame::figures::quantile;
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Gathered, Input, Layout, Measured, PlanError, Report, Scene, Session,
-    Unavailable, session,
+    self, Amount, Bench, CellCost, CellId, Error, Failure, Family, Gathered, Input, Layout, Measured, Meter,
+    MethodCell, Opened, PlanError, Report, Scene, Schedule, Session, Sum, Unavailable, more_time, ready, session,
 };
 use crate::ways::wait::{Kind, Method, Unit, Waiter};
 

@@ -28,21 +28,24 @@ use punctual::conditions::{Applied, Refused};
 use punctual_record::{ConditionSet, NotMeasured, Notice, Run, Series, SeriesTally};
 
 use breaks::Look;
+pub(crate) use breaks::{NotKept, moved_away};
 pub use error::Error;
-pub(crate) use error::{Failure, Unavailable};
+pub(crate) use error::{Failure, Opened, Unavailable, more_time, no_thread_remedy, ready};
 use family::WithExtras;
 pub(crate) use family::{Bench, CellId, Family, Gathered, Layout, Measured, Report, Scene, names};
+pub(crate) use figures::{Meter, Sum, next_stretch};
 pub use ledger::condition_set;
 pub(crate) use ledger::{Ledger, Shared};
 pub(crate) use places::Place;
 pub use places::one_cpu;
 pub use plan::{BadVariant, Input, PlanError, Request, Variant, Watched};
+pub(crate) use plan::{MethodCell, at_least_one, rough};
 use rounds::Rounds;
 pub use schedule::Amount;
+pub(crate) use schedule::{CellCost, Schedule};
 pub use session::Session;
-pub(crate) use stage::Portion;
-use stage::Stage;
 pub use stage::{Observer, Progress, Silent, Stop};
+pub(crate) use stage::{Portion, Stage, go_on};
 use watch::Watching;
 pub use watch::{Sight, Tracer, sight};
 

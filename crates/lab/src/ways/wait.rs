@@ -15,8 +15,7 @@ use punctual_linux::counter::{Instruction, UserWait, Watched};
 use punctual_linux::sleep::{Armed, Ended};
 use punctual_record::{About, Hint};
 
-use crate::frame::Unavailable;
-use crate::frame::stage::go_on;
+use crate::frame::{Unavailable, go_on};
 
 /// One way to wait: name, summary, requirements, call, and constructor.
 #[derive(Debug, Clone, Copy)]

@@ -23,9 +23,10 @@ use punctual_linux::sched;
 use punctual_record::experiment::cyclic::Parameters;
 use punctual_record::{Causes, Experiment, Notice, PauseCause, Recorder, Run, Series, Unseen, Usage};
 
-use crate::frame::breaks::{Break, Look, NotKept, Stretch};
-use crate::frame::stage::Stage;
-use crate::frame::{Error, Input, Place, PlanError, Progress, Session, Shared, Tracer, Unavailable, condition_set};
+use crate::frame::breaks::{Break, Look, Stretch};
+use crate::frame::{
+    Error, Input, NotKept, Place, PlanError, Progress, Session, Shared, Stage, Tracer, Unavailable, condition_set,
+};
 use load::Loads;
 use record::{COMPARED, Stretches};
 use turn::Rest;

@@ -32,13 +32,9 @@ use punctual_linux::signal::Interruptible;
 use punctual_record::experiment::ipc::{self, Block};
 use punctual_record::{About, Ask, Experiment, Notice, Quantity, Recorder, Typed, Usage};
 
-use crate::frame::error::more_time;
-use crate::frame::figures::Sum;
-use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::stage::Stage;
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Gathered, Layout, Measured, Place, Report, Scene, Session,
-    Unavailable, names,
+    self, Bench, CellCost, CellId, Error, Failure, Family, Gathered, Layout, Measured, Place, Report, Scene, Schedule,
+    Session, Stage, Sum, Unavailable, more_time, names,
 };
 use keeper::Keeper;
 use mechanism::Halt;

@@ -26,8 +26,7 @@ use super::mechanism::{End, Halt, InFlight, Peer, Waiter, missing};
 use super::message::Letter;
 use super::plan::Mode;
 use crate::crowd::{read_text, write_text};
-use crate::frame::Shared;
-use crate::frame::figures::Meter;
+use crate::frame::{Meter, Shared};
 
 /// If no message arrives for this long, those in flight are lost.
 const LOST_AFTER_NS: i64 = 1_000_000_000;

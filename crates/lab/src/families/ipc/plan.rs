@@ -14,8 +14,7 @@ use punctual_record::remedy::phrase_of;
 use crate::families::ipc::mechanism::{Mechanism, Receive};
 use crate::families::ipc::message::SHORTEST;
 use crate::frame;
-use crate::frame::plan::at_least_one;
-use crate::frame::{Family as _, Input, PlanError, Variant};
+use crate::frame::{Family as _, Input, PlanError, Variant, at_least_one};
 
 /// Up to this size each message's whole contents are checked by default: a page, which takes less than a wake-up.
 const VERIFIED_UP_TO: usize = 4096;

@@ -18,10 +18,7 @@ use super::mechanism::{
 use super::message::{self, Arrival, Blocks, Follow, Integrity, Letter};
 use super::peer::{self, Account, Control, Job, Order, Reason, State, Watched, Watcher};
 use super::plan::Mode;
-use crate::frame::breaks::NotKept;
-use crate::frame::error::no_thread_remedy;
-use crate::frame::figures::Meter;
-use crate::frame::{Failure, Shared};
+use crate::frame::{Failure, Meter, NotKept, Shared, no_thread_remedy};
 
 /// After a failed call, the number and interval of checks that the other process lives. They take a tenth of
 /// a second in total.

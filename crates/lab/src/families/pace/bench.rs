@@ -13,9 +13,8 @@ use punctual_record::{Hint, Notice, Recorder, SeriesTally, Usage};
 use super::datagrams::{MOST, Mode, Receiver, Wire};
 use super::plan::{MOST_AHEAD_NS, PacingMethod, PacingSession, Plan, Target, Terms};
 use crate::frame::breaks::Offset;
-use crate::frame::figures::{Drift, Meter, Sum};
-use crate::frame::plan::MethodCell;
-use crate::frame::{Bench, Failure, Scene, Unavailable};
+use crate::frame::figures::Drift;
+use crate::frame::{Bench, Failure, Meter, MethodCell, Scene, Sum, Unavailable};
 
 /// Longest stretch under a real-time policy between two checks whether others need the CPU.
 const STRETCH: Duration = Duration::from_millis(50);

@@ -19,8 +19,7 @@ use rustix::time::{
 
 use super::datagrams::Mode;
 use crate::families::pace::plan::{MOST_AHEAD_NS, PacingMethod, PacingSession, Terms};
-use crate::frame::Unavailable;
-use crate::frame::stage::go_on;
+use crate::frame::{Unavailable, go_on};
 
 /// All methods, including those that this machine lacks, from the common first version to the best one.
 pub fn all() -> impl Iterator<Item = &'static PacingMethod> {

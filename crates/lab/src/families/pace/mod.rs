@@ -31,9 +31,9 @@ use self::datagrams::Wire;
 pub use self::datagrams::{HEADER, Mode};
 pub use self::plan::{Goal, PacingMethod, PacingSession, Plan, Request, Target, Terms};
 use crate::frame::figures::median_with_interval;
-use crate::frame::schedule::{Amount, Schedule};
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Gathered, Layout, Measured, Report, Scene, Session, Unavailable,
+    self, Amount, Bench, CellId, Error, Failure, Family, Gathered, Layout, Measured, Report, Scene, Schedule, Session,
+    Unavailable,
 };
 
 /// Name of this experiment in the record.

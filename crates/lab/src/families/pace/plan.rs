@@ -10,9 +10,7 @@ use punctual_linux::clock::Clock;
 use punctual_record::Experiment;
 
 use super::datagrams::{HEADER, Mode};
-use crate::frame::plan::MethodCell;
-use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::{self, Amount, CellId, Input, PlanError, Unavailable};
+use crate::frame::{self, Amount, CellCost, CellId, Input, MethodCell, PlanError, Schedule, Unavailable};
 
 /// Most events without explicit consent: some minutes at a rate that one CPU can send.
 const MOST_UNASKED: u64 = 10_000_000;

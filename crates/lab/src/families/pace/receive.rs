@@ -22,10 +22,8 @@ use punctual_record::{
 
 use super::datagrams::{Header, ROOM, StampClock, this_boot};
 use crate::frame::breaks::Spoilt;
-use crate::frame::figures::Meter;
 use crate::frame::ledger::{Held, LeftOut};
-use crate::frame::stage::Progress;
-use crate::frame::{self, Amount, Ledger, Place, Session};
+use crate::frame::{self, Amount, Ledger, Meter, Place, Progress, Session};
 
 /// Interval of checks for a stop request while no datagram arrives.
 const LOOK: Duration = Duration::from_millis(200);

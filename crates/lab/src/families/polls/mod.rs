@@ -25,13 +25,9 @@ use punctual_record::experiment::yielding::CompetitorKind;
 use punctual_record::{About, Ask, Experiment, Hint, Quantity, Recorder, SeriesTally, Typed, Usage};
 
 use crate::crowd::{Crowd, Restraint, Shares, child_under};
-use crate::frame::breaks::moved_away;
-use crate::frame::error::{Opened, more_time, ready};
-use crate::frame::figures::{Meter, Sum};
-use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Gathered, Layout, Measured, Place, Report, Scene, Session,
-    Unavailable, names,
+    self, Bench, CellCost, CellId, Error, Failure, Family, Gathered, Layout, Measured, Meter, Opened, Place, Report,
+    Scene, Schedule, Session, Sum, Unavailable, more_time, moved_away, names, ready,
 };
 use crate::ways::Yielder;
 

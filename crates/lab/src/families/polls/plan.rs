@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use punctual::CpuSet;
 
-use crate::frame::places::{allowed_cpu, one_cpu};
-use crate::frame::{self, Family as _, Input, PlanError};
+use crate::frame::places::allowed_cpu;
+use crate::frame::{self, Family as _, Input, PlanError, one_cpu};
 use crate::ways::YieldMethod;
 
 /// Most polls before a yield: about a second of polling.

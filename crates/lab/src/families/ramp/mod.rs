@@ -22,12 +22,9 @@ use punctual_record::experiment::ramp;
 use punctual_record::statistics::lower_median;
 use punctual_record::{About, Experiment, Quantity, Recorder, Series, SeriesTally, Typed, Usage};
 
-use crate::frame::figures::Meter;
-use crate::frame::plan::at_least_one;
-use crate::frame::schedule::Schedule;
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Gathered, Input, Layout, Ledger, Measured, PlanError, Report, Scene,
-    Session, Shared, Unavailable,
+    self, Bench, CellId, Error, Failure, Family, Gathered, Input, Layout, Ledger, Measured, Meter, PlanError, Report,
+    Scene, Schedule, Session, Shared, Unavailable, at_least_one,
 };
 use crate::speed::{
     PERFORMANCE, PREPARES, Thread, WARM_UP, arrival, check_work, give_back, governor_lost, not_too_long,

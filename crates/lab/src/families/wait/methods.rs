@@ -18,8 +18,7 @@ use punctual_linux::ring::RingTimeout;
 use punctual_linux::sleep::{self, Condition, Ended, Epoll, Futex, Semaphore, SilentSocket, sched_yield};
 use punctual_linux::timer::{HandledTimer, IntervalTimer, PolledTimerfd, SignalTimeout, Timerfd, WaitedTimer};
 
-use crate::frame::Unavailable;
-use crate::frame::stage::go_on;
+use crate::frame::{Unavailable, go_on};
 use crate::ways::wait::{
     Kind, Method, Opened, Remedies, UNCUTTABLE_NS, Unit, Waiter, absolute, absolute_uncuttable, relative,
     relative_up_to, timed, unavailable, units_up,

@@ -23,14 +23,9 @@ use punctual_linux::timer::PeriodicSignal;
 use punctual_record::experiment::wait;
 use punctual_record::{Experiment, Notice, Quantity, Recorder, Typed, Usage};
 
-use crate::frame::error::{Opened, more_time, ready};
-use crate::frame::figures::{Meter, Sum, next_stretch};
-use crate::frame::plan::rough;
-use crate::frame::schedule::{CellCost, Schedule};
-use crate::frame::stage::go_on;
 use crate::frame::{
-    self, Bench, CellId, Error, Failure, Family, Gathered, Input, Layout, Measured, PlanError, Report, Scene, Session,
-    Unavailable, Variant,
+    self, Bench, CellCost, CellId, Error, Failure, Family, Gathered, Input, Layout, Measured, Meter, Opened, PlanError,
+    Report, Scene, Schedule, Session, Sum, Unavailable, Variant, go_on, more_time, next_stretch, ready, rough,
 };
 use crate::ways::wait::{Method, Unit, Waiter, units_up};
 

@@ -17,13 +17,9 @@ use punctual_record::statistics::median;
 use punctual_record::{Experiment, Quantity, Recorder, SeriesTally, Typed, Usage};
 
 use crate::crowd::{Crowd, Shares};
-use crate::frame::breaks::moved_away;
-use crate::frame::error::{Opened, more_time, ready};
-use crate::frame::figures::{Meter, Sum, next_stretch};
-use crate::frame::schedule::{CellCost, Schedule};
 use crate::frame::{
-    self, Amount, Bench, CellId, Error, Failure, Family, Gathered, Layout, Measured, Place, Report, Scene, Session,
-    Unavailable, names,
+    self, Amount, Bench, CellCost, CellId, Error, Failure, Family, Gathered, Layout, Measured, Meter, Opened, Place,
+    Report, Scene, Schedule, Session, Sum, Unavailable, more_time, moved_away, names, next_stretch, ready,
 };
 use crate::ways::{Probe, Yielder};
 

@@ -5,9 +5,7 @@ use punctual::conditions::Conditions;
 use punctual_record::experiment::yielding::{CompetitorKind, Rank};
 
 use crate::crowd::{self, Restraint};
-use crate::frame::places::one_cpu;
-use crate::frame::plan::at_least_one;
-use crate::frame::{self, Family as _, Input, PlanError};
+use crate::frame::{self, Family as _, Input, PlanError, at_least_one, one_cpu};
 use crate::ways::YieldMethod;
 
 /// Policy of the competitors.
