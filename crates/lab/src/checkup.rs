@@ -161,6 +161,11 @@ pub fn companions(method: &'static Method) -> Vec<(&'static Method, Variant)> {
     remedies().into_iter().map(|variant| (method, variant)).collect()
 }
 
+/// The subjects with these names.
+fn found<T>(names: &[&str], find: fn(&str) -> Option<T>) -> Vec<T> {
+    names.iter().filter_map(|name| find(name)).collect()
+}
+
 /// Typical waits: below and above the duration of a wake-up.
 fn durations(depth: Depth) -> Vec<Duration> {
     let us: &[u64] = depth.choose(&[100], &[100, 1_000], &[20, 100, 1_000, 10_000]);
@@ -168,9 +173,8 @@ fn durations(depth: Depth) -> Vec<Duration> {
 }
 
 fn waiting(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
-    let more = depth.choose(&[][..], &[], WAITING_THOROUGHLY);
-    let names = depth.choose(WAITING_QUICKLY, WAITING, WAITING).iter().chain(more);
-    let methods: Vec<_> = names.filter_map(|name| methods::find(name)).collect();
+    let mut methods = found(depth.choose(WAITING_QUICKLY, WAITING, WAITING), methods::find);
+    methods.extend(found(depth.choose(&[], &[], WAITING_THOROUGHLY), methods::find));
     let stands_for_others = methods::find("clock_nanosleep_abs");
     let mut companions = stands_for_others.map(companions).unwrap_or_default();
     let beside = if depth == Depth::Quick { Vec::new() } else { in_company() };
@@ -220,11 +224,7 @@ fn giving_way(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Resul
     // The waiting part runs on all CPUs. This part is pinned to one: it is another condition set, under its own name.
     let cpu = Conditions::new().cpu(one_cpu(None)?);
     let plan = yielding::Plan::new(yielding::Request {
-        methods: depth
-            .choose(YIELDING_QUICKLY, YIELDING, YIELDING)
-            .iter()
-            .filter_map(|name| yielding::methods::find(name))
-            .collect(),
+        methods: found(depth.choose(YIELDING_QUICKLY, YIELDING, YIELDING), yielding::methods::find),
         competitors: depth.choose(&[0, 1][..], &[0, 1], &[0, 1, 3]).to_vec(),
         kinds: vec![CompetitorKind::Process],
         competitor_policies: vec![yielding::CompetitorPolicy::AsFound],
@@ -247,11 +247,7 @@ const MESSAGES_QUICKLY: &[&str] = &["ring", "posix-mq", "pipe", "unix-stream"];
 fn messages(depth: Depth, takes: Duration, session: &mut Session<'_>) -> Result<(), Error> {
     let cpus = punctual_linux::sched::affinity(0)?;
     let plan = ipc::Plan::new(ipc::Request {
-        mechanisms: depth
-            .choose(MESSAGES_QUICKLY, MESSAGES, MESSAGES)
-            .iter()
-            .filter_map(|name| ipc::mechanism_named(name))
-            .collect(),
+        mechanisms: found(depth.choose(MESSAGES_QUICKLY, MESSAGES, MESSAGES), ipc::mechanism_named),
         sizes: depth.choose(&[64][..], &[64, 16 << 10], &[8, 64, 1 << 10, 16 << 10, 64 << 10]).to_vec(),
         modes: vec![ipc::Mode::PingPong],
         places: ipc::Places::Both,
