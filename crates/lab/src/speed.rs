@@ -10,7 +10,7 @@ use punctual::{Conditions, Policy, format_duration};
 use punctual_record::remedy;
 
 use crate::frame::plan::LONGEST_UNASKED;
-use crate::frame::{Amount, Failure, Input, Ledger, NotKept, PlanError, Request, Shared, Variant, Watched, rough};
+use crate::frame::{Amount, Failure, Input, Ledger, NotKept, PlanError, Request, Shared, Variant, rough};
 
 /// The preparations of an experiment, before and between rounds: it acquires settings, warms up the CPU and
 /// calibrates its work.
@@ -75,15 +75,8 @@ impl Thread {
         let variant = Variant::new(Conditions::new().maybe(self.policy, Conditions::policy));
         let base = Conditions::new().maybe(cpu, Conditions::cpu);
         let amount = Amount::Samples(u64::from(operations) * u64::from(rounds));
-        Request {
-            variants: vec![variant],
-            base,
-            amount,
-            rounds,
-            warmup: 0,
-            require: self.require,
-            watch: Watched::Never,
-        }
+        let as_found = Request::as_found(amount, rounds);
+        Request { variants: vec![variant], base, warmup: 0, require: self.require, ..as_found }
     }
 }
 
