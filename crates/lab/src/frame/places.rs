@@ -61,11 +61,6 @@ impl Place {
     pub(crate) fn on(cpus: Option<&CpuSet>, real_time: bool) -> Self {
         Self { cpus: cpus.map(|cpus| cpus.as_slice().to_vec()).unwrap_or_default(), real_time }
     }
-
-    /// On one CPU, or anywhere.
-    pub(crate) fn on_cpu(cpu: Option<usize>, real_time: bool) -> Self {
-        Self { cpus: cpu.into_iter().collect(), real_time }
-    }
 }
 
 /// The CPU to measure on: the one requested, or the last one that this process may use. The first ones serve most

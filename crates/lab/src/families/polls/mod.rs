@@ -8,7 +8,6 @@
 mod mailbox;
 mod plan;
 
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use mailbox::Mailbox;
@@ -68,7 +67,7 @@ impl Family for Plan {
 
     fn place(&self) -> Place {
         // The sender, on another CPU, has no real-time policy: a supervisor that sleeps there does not disturb it.
-        Place::on_cpu(Some(self.cpu), self.request.is_real_time())
+        Place { cpus: vec![self.cpu], real_time: self.request.is_real_time() }
     }
 
     fn forbidden(&self, cell: usize) -> Option<Unavailable> {
@@ -373,15 +372,14 @@ struct Look {
 
 impl Look {
     /// Whether the wait is over.
-    fn up(&self) -> ControlFlow<()> {
-        let enough = linux::stop::requested() || now_ns(Clock::Monotonic) >= self.last;
-        if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    fn up(&self) -> bool {
+        linux::stop::requested() || now_ns(Clock::Monotonic) >= self.last
     }
 
     /// The same, but the clock is read only every sixteenth time. The stop flag is checked each time.
-    fn up_seldom(&mut self) -> ControlFlow<()> {
+    fn up_seldom(&mut self) -> bool {
         self.seldom = self.seldom.wrapping_add(1);
-        if self.seldom.is_multiple_of(16) || linux::stop::requested() { self.up() } else { ControlFlow::Continue(()) }
+        if self.seldom.is_multiple_of(16) { self.up() } else { linux::stop::requested() }
     }
 }
 
@@ -402,7 +400,7 @@ fn poll_without_yielding(mailbox: &Mailbox, number: u64, look: &mut Look) -> Opt
         if let Some(seen) = poll(mailbox, number, LOOK) {
             return Some(seen);
         }
-        if look.up().is_break() {
+        if look.up() {
             return None;
         }
     }
@@ -426,7 +424,7 @@ fn poll_and_yield(
             }
             to_go -= portion;
             let enough = if looks_often || to_go > 0 { look.up() } else { look.up_seldom() };
-            if enough.is_break() {
+            if enough {
                 return None;
             }
         }
@@ -444,7 +442,7 @@ fn block(mailbox: &Mailbox, number: u64, look: &mut Look) -> Option<i64> {
         if mailbox.has(number) {
             return Some(now_ns(Clock::Monotonic));
         }
-        if look.up().is_break() {
+        if look.up() {
             return None;
         }
     }
@@ -463,7 +461,7 @@ fn back_off(mailbox: &Mailbox, number: u64, backoff: &mut Backoff, look: &mut Lo
     loop {
         let seen = backoff
             .wait_for_at_most(mailbox.event(), portion, || mailbox.has(number).then(|| now_ns(Clock::Monotonic)));
-        if seen.is_some() || look.up().is_break() {
+        if seen.is_some() || look.up() {
             return seen;
         }
     }

@@ -69,7 +69,8 @@ impl Family for Plan {
 
     fn place(&self) -> Place {
         let competes = |spec: &CompetitorSpec| spec.policy.as_ref().is_some_and(Policy::is_real_time);
-        Place::on_cpu(Some(self.cpu), self.request.is_real_time() || self.specs.iter().any(competes))
+        let real_time = self.request.is_real_time() || self.specs.iter().any(competes);
+        Place { cpus: vec![self.cpu], real_time }
     }
 
     fn prepare(&mut self, _: &mut Session<'_>) -> Result<(), Error> {
