@@ -281,7 +281,7 @@ fn perform(
     seen.left.extend(notes);
     let loads = Loads::start(&plan.asked.loads, plan.cpus.len())?;
     let mut lookout =
-        if plan.asked.causes { Lookout::open(tracer, plan.spikes_above_ns.is_some()) } else { Lookout::closed() };
+        if plan.asked.causes { Lookout::open(tracer, plan.spikes_above_ns.is_some()) } else { Lookout::default() };
     let mut crew = Crew::start(orders(plan)).map_err(|error| Unavailable::because(error.to_string()))?;
     for refused in crew.refused().iter().flatten() {
         if !seen.refused.iter().any(|known| known.condition == refused.condition) {

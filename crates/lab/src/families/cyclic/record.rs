@@ -167,7 +167,7 @@ const SHARE: u32 = 20;
 const WAITS: [&str; 2] = ["nanosleep", "sigtimedwait"];
 
 /// A watch over the threads of a crew.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Lookout {
     watch: Option<Watch>,
     missing: Vec<Unseen>,
@@ -196,19 +196,13 @@ impl Lookout {
     pub fn open(tracer: Option<Box<dyn Tracer>>, of_spikes: bool) -> Self {
         let later = Target { tids: Vec::new(), with_children: true };
         let flight = Flight { of_spikes, ..Flight::default() };
-        let mut lookout = Self { tracer, flight, ..Self::closed() };
+        let mut lookout = Self { tracer, flight, ..Self::default() };
         match Watch::open(&later, Level::Causes, Room::Small) {
             Ok(watch) => lookout.watch = Some(watch),
             Err(error) => lookout.missing.push(without("the causes of late wake-ups", &error)),
         }
         lookout.switch(true);
         lookout
-    }
-
-    /// Watches nothing.
-    pub(crate) fn closed() -> Self {
-        let (flight, blocks, counted) = (Flight::default(), Vec::new(), Vec::new());
-        Self { watch: None, missing: Vec::new(), tracer: None, flight, blocks, counted, gathered: None }
     }
 
     /// Watches the threads from now on.
@@ -243,7 +237,7 @@ impl Lookout {
     }
 
     /// The median of the cycles since the last call, over all threads.
-    fn p50_of_block(&mut self, gauges: &[std::sync::Arc<Gauge>]) -> Option<f64> {
+    fn p50_of_block(&mut self, gauges: &[Arc<Gauge>]) -> Option<f64> {
         let now: Vec<Vec<u64>> = gauges.iter().map(|gauge| gauge.spread()).collect();
         let before = std::mem::replace(&mut self.counted, now);
         let buckets = self.counted.first().map_or(0, Vec::len);

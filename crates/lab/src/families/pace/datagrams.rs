@@ -81,12 +81,10 @@ impl Wire {
         let stamps =
             net::enable_send_stamps(&wire.socket).and_then(|()| net::set_receive_buffer(&wire.socket, STAMP_ROOM));
         // If the kernel paces, only it knows when a datagram left.
-        if matches!(mode, Mode::KernelRate | Mode::KernelTime) {
-            stamps?;
-            wire.stamps = true;
-        } else {
-            wire.stamps = stamps.is_ok();
-        }
+        wire.stamps = match stamps {
+            Err(error) if matches!(mode, Mode::KernelRate | Mode::KernelTime) => return Err(error),
+            stamps => stamps.is_ok(),
+        };
         match mode {
             Mode::KernelRate => net::set_send_buffer(&wire.socket, KERNEL_PACED_ROOM)?,
             Mode::KernelTime => {
