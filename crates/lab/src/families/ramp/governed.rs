@@ -183,19 +183,14 @@ fn refusal(governor: &str, error: &Error) -> Refusal {
 /// Facts about one governor's turn.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Facts {
-    pub(super) driver: Option<String>,
-    pub(super) max_khz: Option<u64>,
-    hardware_max_khz: Option<u64>,
-    set_speed_khz: Option<u64>,
-    autonomous: bool,
-    governor: Option<String>,
+    pub(super) policy: CpufreqPolicy,
     /// The governor's kernel threads, as text, and whether each has a real-time policy above the given priority.
     threads: Vec<(String, u32, u32)>,
 }
 
 impl Facts {
     /// Reads them for the policy of this CPU.
-    pub(super) fn read(cpufreq: &Cpufreq, policy: &CpufreqPolicy, cpu: usize) -> Self {
+    pub(super) fn read(cpufreq: &Cpufreq, policy: CpufreqPolicy, cpu: usize) -> Self {
         let concerned = |serves: &Serves| match (serves, policy.governor.as_deref()) {
             (Serves::Schedutil { policy: number }, Some("schedutil")) => *number == policy.number,
             (Serves::Worker { cpu: worker_cpu }, Some("ondemand" | "conservative")) => *worker_cpu == cpu,
@@ -204,15 +199,7 @@ impl Facts {
         let threads = cpufreq.governor_threads();
         let threads =
             threads.into_iter().filter(|t| concerned(&t.serves)).map(|t| (t.to_string(), t.policy, t.priority));
-        Self {
-            driver: policy.driver.clone(),
-            max_khz: policy.max_khz,
-            hardware_max_khz: policy.hardware_max_khz,
-            set_speed_khz: policy.set_speed_khz,
-            autonomous: policy.is_autonomous(),
-            governor: policy.governor.clone(),
-            threads: threads.collect(),
-        }
+        Self { threads: threads.collect(), policy }
     }
 
     /// Why full speed was not reached, as far as these facts show.
@@ -223,20 +210,20 @@ impl Facts {
         transitions: Option<u64>,
         raised: bool,
     ) -> Option<String> {
-        let governor = governor.or(self.governor.as_deref())?;
-        if let (Some(max), Some(hardware)) = (self.max_khz, self.hardware_max_khz)
+        let policy = &self.policy;
+        let governor = governor.or(policy.governor.as_deref())?;
+        if let (Some(max), Some(hardware)) = (policy.max_khz, policy.hardware_max_khz)
             && max < hardware
         {
             let [max, hardware] = [max, hardware].map(format_frequency);
             return Some(format!("scaling_max_freq holds it at {max} of {hardware}"));
         }
         match governor {
-            "powersave" if !self.autonomous => Some("it keeps the lowest frequency, by design".into()),
+            "powersave" if !policy.is_autonomous() => Some("it keeps the lowest frequency, by design".into()),
             "userspace" => {
-                let below = |khz: &u64| self.max_khz.is_none_or(|max| *khz < max);
-                self.set_speed_khz
-                    .filter(below)
-                    .map(|khz| format!("it keeps the {} that were set", format_frequency(khz)))
+                let below = |khz: &u64| policy.max_khz.is_none_or(|max| *khz < max);
+                let kept = policy.set_speed_khz.filter(below);
+                kept.map(|khz| format!("it keeps the {} that were set", format_frequency(khz)))
             }
             "ondemand" | "conservative" | "schedutil" => self.starved(governor, priority, transitions, raised),
             _ => None,
@@ -367,7 +354,12 @@ mod tests {
 
     fn ondemand() -> Facts {
         let threads = vec![("kworker/1:0 (22): SCHED_OTHER, nice 0".to_owned(), 0, 0)];
-        Facts { threads, max_khz: Some(3_000_000), hardware_max_khz: Some(3_000_000), ..Facts::default() }
+        let (max_khz, hardware_max_khz) = (Some(3_000_000), Some(3_000_000));
+        Facts { threads, policy: CpufreqPolicy { max_khz, hardware_max_khz, ..CpufreqPolicy::default() } }
+    }
+
+    fn under(policy: CpufreqPolicy) -> Facts {
+        Facts { policy, ..ondemand() }
     }
 
     #[test]
@@ -387,16 +379,17 @@ mod tests {
 
     #[test]
     fn a_speed_that_was_set_explains_slow_loops_only_below_the_highest() {
-        let set = |khz| Facts { set_speed_khz: Some(khz), ..ondemand() };
+        let set = |khz| under(CpufreqPolicy { set_speed_khz: Some(khz), ..ondemand().policy });
         assert!(set(1_000_000).why_slow(Some("userspace"), None, None, false).unwrap().contains("keeps the 1GHz"));
         assert_eq!(set(3_000_000).why_slow(Some("userspace"), None, None, false), None);
     }
 
     #[test]
     fn limits_come_first_and_powersave_is_what_it_is() {
-        let limited = Facts { max_khz: Some(1_000_000), ..ondemand() };
+        let limited = under(CpufreqPolicy { max_khz: Some(1_000_000), ..ondemand().policy });
         assert!(limited.why_slow(Some("performance"), None, None, false).unwrap().contains("1GHz of 3GHz"));
         assert!(ondemand().why_slow(Some("powersave"), None, None, false).unwrap().contains("by design"));
-        assert_eq!(Facts { autonomous: true, ..ondemand() }.why_slow(Some("powersave"), None, None, false), None);
+        let autonomous = CpufreqPolicy { driver: Some("intel_pstate".into()), ..ondemand().policy };
+        assert_eq!(under(autonomous).why_slow(Some("powersave"), None, None, false), None);
     }
 }

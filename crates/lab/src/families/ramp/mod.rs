@@ -203,7 +203,7 @@ impl Plan {
         let transitions = transitions.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<u64>());
         let ended: Vec<i64> = extra.rounds.iter().filter_map(|round| round.ended_khz).map(|khz| khz as i64).collect();
         let facts = extra.rounds.iter().rev().find_map(|round| round.facts.clone()).unwrap_or_default();
-        let (ended_khz, max_khz) = (lower_median(&ended), facts.max_khz.map(|khz| khz as i64));
+        let (ended_khz, max_khz) = (lower_median(&ended), facts.policy.max_khz.map(|khz| khz as i64));
         let slow = !reached || ended_khz.zip(max_khz).is_some_and(|(ended, max)| ended < max);
         let mut raised: Vec<&str> =
             extras.iter().flat_map(|extra| &extra.rounds).flat_map(|round| &round.raised).map(String::as_str).collect();
@@ -224,7 +224,7 @@ impl Plan {
             to_full_speed_ns: lower_median(&arrivals).filter(|_| reached),
             transitions,
             ended_khz,
-            driver: facts.driver.clone(),
+            driver: facts.policy.driver.clone(),
             max_khz,
             raised: (!raised.is_empty()).then(|| raised.join(", ")),
             why: if slow { why() } else { None },
@@ -290,7 +290,7 @@ impl<'a> RampBench<'a> {
         }
         let raised = self.governed.raise_threads(self.plan.asked.thread_priority)?;
         let known = self.governed.policy().zip(self.governed.cpu);
-        Ok((known.map(|(policy, cpu)| Facts::read(&self.governed.cpufreq, &policy, cpu)), raised))
+        Ok((known.map(|(policy, cpu)| Facts::read(&self.governed.cpufreq, policy, cpu)), raised))
     }
 
     /// Another program changed the governor during the turn.
