@@ -30,21 +30,16 @@ const LONGEST_WORK: Duration = Duration::from_millis(100);
 
 /// Refuses work too short to be timed, or too long to be a loop.
 pub(crate) fn check_work(work: Duration) -> Result<(), PlanError> {
-    if (SHORTEST_WORK..=LONGEST_WORK).contains(&work) {
-        return Ok(());
-    }
-    let why =
-        format!("must be 10us, so that reading the clock does not count, to 100ms, not {}", format_duration(work));
-    Err(PlanError::new(Input::Work, why))
+    Input::Work.check((SHORTEST_WORK..=LONGEST_WORK).contains(&work), || {
+        format!("must be 10us, so that reading the clock does not count, to 100ms, not {}", format_duration(work))
+    })
 }
 
 /// Refuses a plan that takes longer than is allowed without explicit consent.
 pub(crate) fn not_too_long(whole: Duration) -> Result<(), PlanError> {
-    if whole <= LONGEST_UNASKED {
-        return Ok(());
-    }
-    let why = format!("the run would take about {}; ask for less in each round, or fewer rounds", rough(whole));
-    Err(PlanError::new(Input::Rounds, why))
+    Input::Rounds.check(whole <= LONGEST_UNASKED, || {
+        format!("the run would take about {}; ask for less in each round, or fewer rounds", rough(whole))
+    })
 }
 
 /// The looping thread.

@@ -156,20 +156,13 @@ impl Plan {
         at_least_one(Input::Periods, periods)?;
         at_least_one(Input::Rounds, rounds)?;
         check_work(work)?;
-        let wrong = |input, must: &str, than: Duration, not: Duration| {
-            let why = format!("must be {must} ({}), not {}", format_duration(than), format_duration(not));
-            Err(PlanError::new(input, why))
+        let check = |holds, input: Input, must: &str, than: Duration, not: Duration| {
+            input.check(holds, || format!("must be {must} ({}), not {}", format_duration(than), format_duration(not)))
         };
-        if work >= period {
-            return wrong(Input::Work, "less than the period", period, work);
-        }
+        check(work < period, Input::Work, "less than the period", period, work)?;
         let deadline = deadline.unwrap_or_else(|| (work + work / 2).min(period));
-        if deadline > period {
-            return wrong(Input::Deadline, "at most the period", period, deadline);
-        }
-        if deadline <= work {
-            return wrong(Input::Deadline, "longer than the work takes at full speed", work, deadline);
-        }
+        check(deadline <= period, Input::Deadline, "at most the period", period, deadline)?;
+        check(deadline > work, Input::Deadline, "longer than the work takes at full speed", work, deadline)?;
         let whole =
             (rest + period.saturating_mul(periods)).saturating_mul(rounds).saturating_mul(Subject::ALL.len() as u32);
         not_too_long(whole)?;

@@ -89,16 +89,12 @@ impl Plan {
                 PlanError::new(Input::Methods, why)
             })?;
         }
-        if let Amount::Samples(n) = frame.amount
-            && n < u64::from(FEWEST)
-        {
-            let why = format!("must be at least {FEWEST} to see a spread, not {n}");
-            return Err(PlanError::new(Input::Samples, why));
+        if let Amount::Samples(n) = frame.amount {
+            let why = || format!("must be at least {FEWEST} to see a spread, not {n}");
+            Input::Samples.check(n >= u64::from(FEWEST), why)?;
         }
-        if !CHECKS.contains(check) {
-            let why = format!("must be 1us to 100ms, not {}", format_duration(*check));
-            return Err(PlanError::new(Input::Check, why));
-        }
+        Input::Check
+            .check(CHECKS.contains(check), || format!("must be 1us to 100ms, not {}", format_duration(*check)))?;
         let cells = frame.each_of(methods.len());
         Ok(Self { asked: request, cells })
     }

@@ -96,6 +96,11 @@ impl Input {
             Self::Switches => "number of switches",
         }
     }
+
+    /// Refuses what does not hold, for this reason.
+    pub(crate) fn check(self, holds: bool, why: impl FnOnce() -> String) -> Result<(), PlanError> {
+        if holds { Ok(()) } else { Err(PlanError::new(self, why())) }
+    }
 }
 
 impl fmt::Display for Input {
@@ -224,21 +229,19 @@ impl Request {
     pub(crate) fn check_time(&self, schedule: &Schedule, series: usize) -> Result<(), PlanError> {
         let Amount::Samples(samples) = self.amount else { return Ok(()) };
         let would_take = schedule.expected();
-        if would_take <= LONGEST_UNASKED {
-            return Ok(());
-        }
-        let why = format!(
-            "{samples} of {series} series would take about {}, longest {}; give the time instead, or fewer samples",
-            rough(would_take),
-            rough(LONGEST_UNASKED)
-        );
-        Err(PlanError::new(Input::Samples, why))
+        Input::Samples.check(would_take <= LONGEST_UNASKED, || {
+            let [would_take, longest] = [would_take, LONGEST_UNASKED].map(rough);
+            format!(
+                "{samples} of {series} series would take about {would_take}, longest {longest}; \
+                 give the time instead, or fewer samples"
+            )
+        })
     }
 }
 
 /// Refuses zero.
 pub(crate) fn at_least_one(input: Input, number: u32) -> Result<(), PlanError> {
-    if number > 0 { Ok(()) } else { Err(PlanError::new(input, "must be at least 1")) }
+    input.check(number > 0, || "must be at least 1".to_owned())
 }
 
 /// One of the condition sets compared.

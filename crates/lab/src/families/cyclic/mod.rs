@@ -83,14 +83,12 @@ impl Plan {
     /// # Errors
     /// The part of the request that is wrong.
     pub fn new(asked: Request) -> Result<Self, PlanError> {
-        if asked.interval < SHORTEST || asked.interval > asked.duration {
-            let why = "must be at least 10us, and at most the duration of the run (example: 1ms)";
-            return Err(PlanError::new(Input::Interval, why));
-        }
-        if matches!(asked.conditions.get_policy(), Some(Policy::Deadline { .. })) {
-            let why = "a thread under SCHED_DEADLINE cannot be bound to its CPU; use fifo:PRIO (example: fifo:95)";
-            return Err(PlanError::new(Input::Cpu, why));
-        }
+        Input::Interval.check((SHORTEST..=asked.duration).contains(&asked.interval), || {
+            "must be at least 10us, and at most the duration of the run (example: 1ms)".to_owned()
+        })?;
+        Input::Cpu.check(!matches!(asked.conditions.get_policy(), Some(Policy::Deadline { .. })), || {
+            "a thread under SCHED_DEADLINE cannot be bound to its CPU; use fifo:PRIO (example: fifo:95)".to_owned()
+        })?;
         let wrong = |why: String| PlanError::new(Input::Cpu, why);
         let cpus = match asked.conditions.get_cpus() {
             Some(cpus) => refused(&cpus).map_or(Ok(cpus), |why| Err(wrong(why)))?,

@@ -91,9 +91,7 @@ impl Plan {
     pub fn new(request: Request) -> Result<Self, PlanError> {
         check(&request)?;
         let plan = Self::lay_out(request)?;
-        if plan.cells.is_empty() {
-            return Err(PlanError::new(Input::Methods, "must name at least one mechanism"));
-        }
+        Input::Methods.check(!plan.cells.is_empty(), || "must name at least one mechanism".to_owned())?;
         plan.checked()
     }
 

@@ -93,10 +93,9 @@ impl Plan {
             check_target(to, size)?;
         }
         request.frame.check()?;
-        if let Goal::Highest { from, to, .. } = request.goal
-            && from.per_second_f64() >= to.per_second_f64()
-        {
-            return Err(PlanError::new(Input::Sweep, "must go from a lower rate to a higher one (example: 1k..1M)"));
+        if let Goal::Highest { from, to, .. } = request.goal {
+            let why = || "must go from a lower rate to a higher one (example: 1k..1M)".to_owned();
+            Input::Sweep.check(from.per_second_f64() < to.per_second_f64(), why)?;
         }
         let cells = request.frame.each_of(request.methods.len());
         let plan = Self { asked: request, cells };
@@ -125,22 +124,19 @@ impl Plan {
             Amount::Time(time) => (time.as_secs_f64() * self.highest()) as u64,
         };
         let would_take = Duration::try_from_secs_f64(events as f64 / self.highest()).unwrap_or(Duration::MAX);
-        if would_take > LONGEST {
+        Input::Samples.check(would_take <= LONGEST, || {
             let would_take = format_duration(Duration::from_secs(would_take.as_secs()));
-            let why =
-                format!("{events} events would take {would_take}, longest 24h; ask for a higher rate or fewer samples");
-            return Err(PlanError::new(Input::Samples, why));
-        }
+            format!("{events} events would take {would_take}, longest 24h; ask for a higher rate or fewer samples")
+        })?;
         let Target::Udp { size, .. } = self.asked.target else { return Ok(()) };
         let bytes = events.saturating_mul(size as u64);
-        if !self.asked.yes && (events > MOST_UNASKED || bytes > MOST_BYTES_UNASKED) {
-            let why = format!(
-                "{events} datagrams ({} MB) are a lot; confirm that they are meant, or ask for a lower rate or less time",
-                bytes / 1_000_000
-            );
-            return Err(PlanError::new(Input::Datagrams, why));
-        }
-        Ok(())
+        Input::Datagrams.check(self.asked.yes || (events <= MOST_UNASKED && bytes <= MOST_BYTES_UNASKED), || {
+            let megabytes = bytes / 1_000_000;
+            format!(
+                "{events} datagrams ({megabytes} MB) are a lot; confirm that they are meant, \
+                 or ask for a lower rate or less time"
+            )
+        })
     }
 
     /// The schedule at a rate.
@@ -152,22 +148,16 @@ impl Plan {
 }
 
 fn check_target(to: SocketAddr, size: usize) -> Result<(), PlanError> {
-    if to.port() == 0 {
-        return Err(PlanError::new(Input::Target, format!("must have a port from 1 to 65535, not {to}")));
-    }
-    let broadcast = matches!(to, SocketAddr::V4(v4) if v4.ip().is_broadcast());
-    if to.ip().is_multicast() || broadcast {
-        return Err(PlanError::new(Input::Target, format!("must be one machine; {to} reaches many machines at once")));
-    }
+    Input::Target.check(to.port() != 0, || format!("must have a port from 1 to 65535, not {to}"))?;
+    let many = to.ip().is_multicast() || matches!(to, SocketAddr::V4(v4) if v4.ip().is_broadcast());
+    Input::Target.check(!many, || format!("must be one machine; {to} reaches many machines at once"))?;
     let (protocol, most) = if to.is_ipv4() { ("IPv4", LARGEST_V4) } else { ("IPv6", LARGEST_V6) };
-    if !(HEADER..=most).contains(&size) {
-        let why = format!(
+    Input::Size.check((HEADER..=most).contains(&size), || {
+        format!(
             "must be {HEADER} to {most} bytes, not {size}: a datagram carries its number and times in {HEADER} bytes, \
              and UDP over {protocol} takes {most}"
-        );
-        return Err(PlanError::new(Input::Size, why));
-    }
-    Ok(())
+        )
+    })
 }
 
 /// A method of pacing events at a rate.

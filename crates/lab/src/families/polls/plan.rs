@@ -124,13 +124,13 @@ impl Plan {
         let mut polls = request.polls.clone();
         polls.sort_unstable();
         polls.dedup();
-        let wrong = |why: String| Err(PlanError::new(Input::Polls, why));
-        if polls.is_empty() || polls.len() > MOST_SETTINGS {
-            return wrong(format!("must be 1 to {MOST_SETTINGS} different numbers, not {}", polls.len()));
-        }
-        if let Some(many) = polls.iter().find(|n| **n > MOST_POLLS) {
-            return wrong(format!("must be at most {MOST_POLLS}, not {many}: that is seconds before the first yield"));
-        }
+        Input::Polls.check((1..=MOST_SETTINGS).contains(&polls.len()), || {
+            format!("must be 1 to {MOST_SETTINGS} different numbers, not {}", polls.len())
+        })?;
+        let many = polls.iter().find(|number| **number > MOST_POLLS).copied().unwrap_or_default();
+        Input::Polls.check(many == 0, || {
+            format!("must be at most {MOST_POLLS}, not {many}: that is seconds before the first yield")
+        })?;
         request.frame.check()?;
         let plan = Self::lay_out(request, &polls, (cpu, sender_cpu));
         plan.checked()

@@ -85,15 +85,14 @@ impl Plan {
         at_least_one(Input::Rounds, rounds)?;
         check_work(work)?;
         let busy = work.saturating_mul(loops);
-        if thread.is_real_time() && busy > LONGEST_REAL_TIME {
+        Input::Loops.check(!thread.is_real_time() || busy <= LONGEST_REAL_TIME, || {
             let (fits, work) = (most_real_time_loops(work), format_duration(work));
-            let why = format!(
+            format!(
                 "must be at most {fits} under a real-time policy: {loops} loops of {work} would hold the CPU for more than {}, \
                  and the kernel would interfere (sched_rt_runtime_us)",
                 format_duration(LONGEST_REAL_TIME)
-            );
-            return Err(PlanError::new(Input::Loops, why));
-        }
+            )
+        })?;
         let turn = rest.saturating_add(busy.saturating_mul(SLOWEST));
         let whole = turn.saturating_mul(rounds).saturating_mul(MOST_GOVERNORS);
         not_too_long(whole)?;

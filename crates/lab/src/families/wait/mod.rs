@@ -84,10 +84,8 @@ impl Plan {
     /// Checks the request and lays out the cells.
     pub fn new(request: Request) -> Result<Self, PlanError> {
         for asked in &request.durations {
-            if asked.is_zero() || *asked > LONGEST_WAIT {
-                let why = format!("must be 1ns to 24h, not {}", format_duration(*asked));
-                return Err(PlanError::new(Input::Wait, why));
-            }
+            let why = || format!("must be 1ns to 24h, not {}", format_duration(*asked));
+            Input::Wait.check(!asked.is_zero() && *asked <= LONGEST_WAIT, why)?;
         }
         request.frame.check()?;
         let plan = Self::lay_out(request);
@@ -100,13 +98,11 @@ impl Plan {
         let frame::Amount::Time(time) = self.request.amount else { return Ok(()) };
         let schedule = self.schedule();
         let pays = |(index, cell): (usize, &Cell)| schedule.pays_for(index, self.expected_ns(cell) as f64);
-        match self.cells.iter().enumerate().map(pays).min() {
-            Some(least) if least > time => {
-                let [least, time] = [least, time].map(format_duration);
-                Err(PlanError::new(Input::Time, format!("must be at least {least} to pay for one wait, not {time}")))
-            }
-            _ => Ok(()),
-        }
+        let least = self.cells.iter().enumerate().map(pays).min().unwrap_or_default();
+        Input::Time.check(least <= time, || {
+            let [least, time] = [least, time].map(format_duration);
+            format!("must be at least {least} to pay for one wait, not {time}")
+        })
     }
 
     fn lay_out(request: Request) -> Self {
