@@ -37,7 +37,7 @@ impl FromStr for Table {
 }
 
 /// The I/O ports of the P-states of CPUs 0, 1 and so on. They are DMA page registers: plain storage, unused without ISA DMA.
-pub(crate) const PSTATE_PORTS: [u16; 8] = [0x81, 0x82, 0x83, 0x87, 0x89, 0x8a, 0x8b, 0x8f];
+const PSTATE_PORTS: [u16; 8] = [0x81, 0x82, 0x83, 0x87, 0x89, 0x8a, 0x8b, 0x8f];
 /// Frequencies of the P-states, MHz.
 const MEGAHERTZ: [u32; 6] = [3000, 2600, 2200, 1800, 1400, 1000];
 /// Address of the CPPC mailbox, reserved with `memmap=`.

@@ -67,7 +67,7 @@ impl Kernel {
     /// Whether the cache has it.
     #[must_use]
     pub fn is_here(self) -> bool {
-        self.folder().join("vmlinux").is_file()
+        self.image().is_file()
     }
 
     /// The ELF image. QEMU starts it directly (PVH), in half the time of a compressed image.
@@ -114,7 +114,7 @@ impl Kernel {
 
 /// Unpacks the kernel that a meta-package depends on, which is one package. Returns its version and its compressed image.
 fn whole(meta: &str, into: &Path) -> anyhow::Result<(String, PathBuf)> {
-    let packages = Packages::of_host();
+    let packages = Packages::default();
     let package = packages.dependencies(meta)?.into_iter().find(|name| name.starts_with(IMAGE));
     let package = package.with_context(|| format!("{meta} depends on no kernel"))?;
     let version = package.trim_start_matches(IMAGE).to_owned();
@@ -194,18 +194,13 @@ fn elf_of(image: &[u8]) -> anyhow::Result<Vec<u8>> {
 /// Debian's signatures (package debian-archive-keyring).
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// The packages of the host's suites, or of another one.
+/// The packages of the suites that the host's package lists name (`apt-get update`), which is the default, or of another suite.
 #[derive(Debug, Default)]
 struct Packages {
     options: Vec<String>,
 }
 
 impl Packages {
-    /// Those that the host's package lists name (`apt-get update`).
-    fn of_host() -> Self {
-        Self::default()
-    }
-
     /// Those of a suite. Fetches its lists into the cache.
     fn of_suite(suite: &str) -> anyhow::Result<Self> {
         let folder = crate::cache().join("apt").join(suite);

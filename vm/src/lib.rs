@@ -18,7 +18,7 @@ mod tools;
 
 pub use acpi::Table;
 pub use kernel::Kernel;
-pub use machine::{Done, Machine, User, quoted};
+pub use machine::{Done, Machine, Stops, User, quoted};
 pub use tools::missing;
 
 use std::path::PathBuf;

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::acpi::{self, Firmware, PSTATE_PORTS, Table};
+use crate::acpi::{self, Firmware, Table};
 use crate::initramfs::Initramfs;
 use crate::kernel::Kernel;
 use crate::tools;
@@ -34,24 +34,37 @@ pub enum User {
 /// A machine to boot.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    kernel: Kernel,
-    cpus: u32,
-    memory_mb: u32,
-    tables: Vec<Table>,
-    modules: Vec<String>,
-    append: String,
-    files: Vec<(PathBuf, PathBuf)>,
-    share: Option<PathBuf>,
-    user: User,
-    limit: Duration,
-    stops: Option<Stops>,
+    /// The kernel.
+    pub kernel: Kernel,
+    /// CPUs, 1 to 8: each needs its own I/O port.
+    pub cpus: u32,
+    /// Memory.
+    pub memory_mb: u32,
+    /// Firmware tables.
+    pub tables: Vec<Table>,
+    /// Kernel modules, which are loaded with their dependencies.
+    pub modules: Vec<String>,
+    /// Words at the end of the kernel's command line.
+    pub append: String,
+    /// Files and folders of the host, and their paths in the guest; a dynamic program brings its libraries.
+    pub files: Vec<(PathBuf, PathBuf)>,
+    /// A folder of the host on `/out`, writable.
+    pub share: Option<PathBuf>,
+    /// The user that runs the command.
+    pub user: User,
+    /// The time limit.
+    pub limit: Duration,
+    /// Whether the machine is stopped meanwhile.
+    pub stops: Option<Stops>,
 }
 
-/// When the machine is stopped, and for how long.
+/// When the machine is stopped, again and again (SIGSTOP, SIGCONT).
 #[derive(Debug, Clone)]
-struct Stops {
-    after: String,
-    time: Duration,
+pub struct Stops {
+    /// Once its command has written this text.
+    pub after: String,
+    /// For this long.
+    pub time: Duration,
 }
 
 /// The machine runs for so long between two stops.
@@ -89,43 +102,7 @@ impl Machine {
         }
     }
 
-    /// Sets the number of CPUs, 1 to 8: each needs its own I/O port.
-    #[must_use]
-    pub fn cpus(mut self, cpus: u32) -> Self {
-        self.cpus = cpus.clamp(1, PSTATE_PORTS.len() as u32);
-        self
-    }
-
-    /// Sets the memory.
-    #[must_use]
-    pub fn memory_mb(mut self, memory_mb: u32) -> Self {
-        self.memory_mb = memory_mb;
-        self
-    }
-
-    /// Adds a firmware table.
-    #[must_use]
-    pub fn table(mut self, table: Table) -> Self {
-        self.tables.push(table);
-        self
-    }
-
-    /// Loads a kernel module and its dependencies.
-    #[must_use]
-    pub fn module(mut self, name: &str) -> Self {
-        self.modules.push(name.to_owned());
-        self
-    }
-
-    /// Appends words to the kernel's command line.
-    #[must_use]
-    pub fn append(mut self, words: &str) -> Self {
-        self.append.push(' ');
-        self.append.push_str(words);
-        self
-    }
-
-    /// Adds a file or folder of the host at a path in the guest; a dynamic program brings its libraries.
+    /// Adds a file or folder of the host at a path in the guest.
     #[must_use]
     pub fn file(mut self, host: impl Into<PathBuf>, guest: impl Into<PathBuf>) -> Self {
         self.files.push((host.into(), guest.into()));
@@ -138,34 +115,6 @@ impl Machine {
         let host = host.into();
         let guest = Path::new("usr/bin").join(host.file_name().unwrap_or(OsStr::new("program")));
         self.file(host, guest)
-    }
-
-    /// Mounts a folder of the host on `/out`, writable.
-    #[must_use]
-    pub fn share(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.share = Some(folder.into());
-        self
-    }
-
-    /// Sets the user that runs the command.
-    #[must_use]
-    pub const fn user(mut self, user: User) -> Self {
-        self.user = user;
-        self
-    }
-
-    /// Sets the time limit.
-    #[must_use]
-    pub const fn limit(mut self, limit: Duration) -> Self {
-        self.limit = limit;
-        self
-    }
-
-    /// Once its command has written this text, stops the machine for this long, again and again (SIGSTOP, SIGCONT).
-    #[must_use]
-    pub fn stopped(mut self, after: &str, time: Duration) -> Self {
-        self.stops = Some(Stops { after: after.to_owned(), time });
-        self
     }
 
     /// Boots it and runs a shell script in `/root` (a plain user: in `/tmp`).
@@ -241,7 +190,7 @@ impl Machine {
         qemu.arg("-kernel").arg(self.kernel.image()).arg("-initrd").arg(work.join("initrd"));
         let fixed = "console=ttyS0,115200 quiet loglevel=7 panic=-1 tsc=reliable clocksource=tsc mitigations=off audit=0 \
                      selinux=0 apparmor=0 random.trust_cpu=1 no_timer_check";
-        qemu.arg("-append").arg(format!("{fixed}{}{}", firmware.kernel, self.append));
+        qemu.arg("-append").arg(format!("{fixed}{} {}", firmware.kernel, self.append));
         for line in ["console", "stdout", "stderr", "status"] {
             qemu.arg("-serial").arg(format!("file:{}", work.join(line).display()));
         }

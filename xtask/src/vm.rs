@@ -66,19 +66,19 @@ pub(crate) fn run(args: &VmArgs) -> anyhow::Result<u8> {
     anyhow::ensure!(!args.command.is_empty(), "no command given (example: -- punctual governor show); or use --fetch");
     args.kernel.fetch()?;
     let punctual = args.punctual.clone().map_or_else(crate::tools::punctual, Ok)?;
-    let mut machine = Machine::new(args.kernel)
-        .cpus(args.cpus)
-        .memory_mb(args.memory)
-        .append(&args.append)
-        .file(punctual, "usr/bin/punctual")
-        .limit(Duration::from_secs(args.limit))
-        .user(if args.user { User::Plain } else { User::Root });
-    for name in args.table.iter().filter(|name| *name != "none") {
-        machine = machine.table(name.parse::<Table>().map_err(anyhow::Error::msg)?);
+    let tables = args.table.iter().filter(|name| *name != "none").map(|name| name.parse().map_err(anyhow::Error::msg));
+    let mut machine = Machine {
+        cpus: args.cpus,
+        memory_mb: args.memory,
+        tables: tables.collect::<anyhow::Result<Vec<Table>>>()?,
+        modules: args.module.clone(),
+        append: args.append.clone(),
+        share: args.share.clone(),
+        limit: Duration::from_secs(args.limit),
+        user: if args.user { User::Plain } else { User::Root },
+        ..Machine::new(args.kernel)
     }
-    for module in &args.module {
-        machine = machine.module(module);
-    }
+    .file(punctual, "usr/bin/punctual");
     for file in &args.file {
         let (host, guest) = match file.split_once(':') {
             Some((host, guest)) => (PathBuf::from(host), PathBuf::from(guest)),
@@ -87,9 +87,6 @@ pub(crate) fn run(args: &VmArgs) -> anyhow::Result<u8> {
             }
         };
         machine = machine.file(host, guest);
-    }
-    if let Some(folder) = &args.share {
-        machine = machine.share(folder);
     }
     let script = match args.command.as_slice() {
         [script] => script.clone(),

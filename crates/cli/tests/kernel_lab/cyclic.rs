@@ -41,7 +41,7 @@ has unknown "What the fair server keeps for other threads is not known" "$(tr -s
 }
 
 fn isolated() -> Option<Machine> {
-    Some(machine(Kernel::V6_12, Table::PStates)?.append("isolcpus=1"))
+    Some(Machine { append: "isolcpus=1".into(), ..machine(Kernel::V6_12, Table::PStates)? })
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Governors, preferences, P-states, ramp and switch.
 
 use punctual_record::Param;
-use punctual_vm::{Kernel, Table, User};
+use punctual_vm::{Kernel, Machine, Table, User};
 
 use crate::support::{machine, run, written};
 
@@ -307,7 +307,7 @@ is restored schedutil "$(cat $P/policy0/scaling_governor)"
 fn a_plain_user_is_told_what_is_needed() {
     let Some(machine) = machine(Kernel::V6_12, Table::PStates) else { return };
     run(
-        &machine.user(User::Plain),
+        &Machine { user: User::Plain, ..machine },
         8,
         r#"
 before=$(state)
@@ -353,7 +353,7 @@ fn the_newest_kernels_run_the_whole_check_up() {
 }
 
 fn whole_check_up(kernel: Kernel) {
-    let Some(machine) = machine(kernel, Table::PStates) else { return };
+    let Some(mut machine) = machine(kernel, Table::PStates) else { return };
     let script = r#"
 dirty; before=$(state)
 punctual --full --json /tmp/run.json >/tmp/run.txt 2>/tmp/notices.txt
@@ -366,6 +366,7 @@ has told "governor performance instead of" "$(tr -s ' \n' ' ' </tmp/run.txt)"
 is untouched "$before" "$(state)"
 cat /tmp/run.txt /tmp/notices.txt
 "#;
-    let done = run(&machine.table(Table::CStates), 7, &script.replace("REAL_TIME", &kernel.is_real_time().to_string()));
+    machine.tables.push(Table::CStates);
+    let done = run(&machine, 7, &script.replace("REAL_TIME", &kernel.is_real_time().to_string()));
     assert!(done.stdout.contains("ramp: loops of 750"), "{}", done.stdout);
 }

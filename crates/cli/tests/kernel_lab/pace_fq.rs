@@ -14,7 +14,8 @@ fn with_discipline(module: &str) -> Option<Machine> {
         punctual_testing::skip(&format!("no {missing} (Debian: apt-get install iproute2)"));
         return None;
     }
-    Some(machine(Kernel::V6_1, Table::PStates)?.module(module).program(tools[0]).program(tools[1]))
+    let machine = Machine { modules: vec![module.into()], ..machine(Kernel::V6_1, Table::PStates)? };
+    Some(machine.program(tools[0]).program(tools[1]))
 }
 
 /// The rate was kept, and all that was sent arrived. An emulated machine is slow. The test finds a discipline that does not pace at

@@ -54,7 +54,7 @@ pub(crate) fn machine(kernel: Kernel, table: Table) -> Option<Machine> {
     if !punctual_vm::ready(kernel) {
         return None;
     }
-    let machine = Machine::new(kernel).table(table).limit(Duration::from_secs(900));
+    let machine = Machine { tables: vec![table], limit: Duration::from_secs(900), ..Machine::new(kernel) };
     Some(machine.file(command(), "usr/bin/punctual").program("/usr/bin/chrt").program("/usr/bin/taskset"))
 }
 

@@ -1,7 +1,7 @@
 //! Where a program's time goes, by the sums that each kernel makes.
 
 use punctual_record::{BudgetSource, Spent};
-use punctual_vm::{Kernel, Table};
+use punctual_vm::{Kernel, Machine, Table};
 
 use crate::support::{machine, run, written};
 
@@ -38,7 +38,7 @@ echo "BEGIN RUN"; cat /tmp/run.json; echo; echo "END RUN"
 #[ignore = "slow: run by the gate, which has the kernels"]
 fn a_kernel_under_lockdown_is_named() {
     let Some(machine) = machine(Kernel::V6_12, Table::PStates) else { return };
-    let machine = machine.append("lsm=lockdown,capability lockdown=confidentiality");
+    let machine = Machine { append: "lsm=lockdown,capability lockdown=confidentiality".into(), ..machine };
     let done = run(
         &machine,
         1,

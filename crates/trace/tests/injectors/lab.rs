@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual_record::Cause;
-use punctual_vm::{Kernel, Machine, Table};
+use punctual_vm::{Kernel, Machine, Stops, Table};
 
 use crate::judge::{self, Injector};
 use crate::place;
@@ -65,7 +65,7 @@ fn paused(stage: &Stage, wanted: usize) -> Option<Seen> {
 /// Runs tests of this program in a machine, and gives what they said.
 fn run(machine: Machine, tests: &str) -> String {
     let own = std::env::current_exe().unwrap();
-    let machine = machine.limit(Duration::from_secs(900)).file(own, "bin/injectors");
+    let machine = Machine { limit: Duration::from_secs(900), ..machine }.file(own, "bin/injectors");
     let script = format!("PUNCTUAL_IN_THE_LAB=1 injectors {tests} --ignored --nocapture --test-threads 1 2>&1");
     let done = machine.run(&script).unwrap();
     println!("{}", done.stdout);
@@ -77,7 +77,8 @@ fn table_on(kernel: Kernel, tests: &[&str]) {
         return;
     }
     let names: Vec<String> = tests.iter().map(|name| format!("at_length::{name}")).collect();
-    let said = run(Machine::new(kernel).table(Table::CStates), &format!("--exact {}", names.join(" ")));
+    let said =
+        run(Machine { tables: vec![Table::CStates], ..Machine::new(kernel) }, &format!("--exact {}", names.join(" ")));
     assert!(said.contains(&format!("test result: ok. {} passed", tests.len())), "{said}");
 }
 
@@ -105,7 +106,7 @@ fn by_hand_a_stopped_machine_is_the_hosts_doing() {
     if !punctual_vm::ready(Kernel::V6_12) {
         return;
     }
-    let machine = Machine::new(Kernel::V6_12).stopped(STOP_ME, PAUSE);
+    let machine = Machine { stops: Some(Stops { after: STOP_ME.into(), time: PAUSE }), ..Machine::new(Kernel::V6_12) };
     let said = run(machine, "--exact lab::in_a_machine_that_is_stopped");
     assert!(said.contains("1 passed"), "{said}");
 }
