@@ -14,7 +14,7 @@ pub(super) struct Sections {
     /// Its files.
     files: &'static [Example],
     /// Related pages.
-    see_also: &'static [&'static str],
+    see_also: &'static str,
 }
 
 const MEASURED: &[Example] = &[
@@ -38,6 +38,13 @@ const JOURNAL: Example =
 const NUMBERED: Example = ("run-*.json in the same folder", "The last 20 runs, which the first screens name.");
 const KEPT: &[Example] = &[LAST, NUMBERED, UNWRITTEN, JOURNAL];
 
+/// A page of a command that measures.
+const MEASURING: Sections = Sections { page: "", examples: &[], status: MEASURED, files: KEPT, see_also: "" };
+/// A page of a command that reads runs.
+const READING: Sections = Sections { status: PLAIN, files: &[LAST], ..MEASURING };
+/// A page of a command that changes the machine.
+const CHANGING: Sections = Sections { status: PLAIN, files: &[JOURNAL], ..MEASURING };
+
 /// All pages.
 pub(super) const PAGES: &[Sections] = &[
     Sections {
@@ -48,19 +55,9 @@ pub(super) const PAGES: &[Sections] = &[
             ("punctual report --full last", "All tables of the last run."),
             ("punctual --html machine.html", "A page with charts as well."),
         ],
-        status: MEASURED,
-        files: KEPT,
-        see_also: &[
-            "punctual-wait(1)",
-            "punctual-yield(1)",
-            "punctual-ipc(1)",
-            "punctual-run(1)",
-            "punctual-report(1)",
-            "punctual-compare(1)",
-            "sched(7)",
-            "time(7)",
-            "cyclictest(8)",
-        ],
+        see_also: "punctual-wait(1), punctual-yield(1), punctual-ipc(1), punctual-run(1), punctual-report(1), \
+                   punctual-compare(1), sched(7), time(7), cyclictest(8)",
+        ..MEASURING
     },
     Sections {
         page: "punctual-about",
@@ -73,7 +70,7 @@ pub(super) const PAGES: &[Sections] = &[
             "../lib/punctual, beside the command's folder",
             "The libraries that `punctual run` loads into programs.",
         )],
-        see_also: &["punctual-run(1)", "capabilities(7)", "setcap(8)", "limits.conf(5)"],
+        see_also: "punctual-run(1), capabilities(7), setcap(8), limits.conf(5)",
     },
     Sections {
         page: "punctual-checkup",
@@ -82,9 +79,8 @@ pub(super) const PAGES: &[Sections] = &[
             ("punctual checkup --repeat 4 --json base.json", "Four runs, base-1.json to base-4.json, as a baseline."),
             ("punctual checkup --full", "Print all tables, not only the first screen."),
         ],
-        status: MEASURED,
-        files: KEPT,
-        see_also: &["punctual(1)", "punctual-report(1)", "punctual-compare(1)"],
+        see_also: "punctual(1), punctual-report(1), punctual-compare(1)",
+        ..MEASURING
     },
     Sections {
         page: "punctual-wait",
@@ -99,16 +95,8 @@ pub(super) const PAGES: &[Sections] = &[
             ),
             ("punctual wait --list", "All methods and what they need."),
         ],
-        status: MEASURED,
-        files: KEPT,
-        see_also: &[
-            "punctual(1)",
-            "nanosleep(2)",
-            "clock_nanosleep(2)",
-            "timerfd_create(2)",
-            "PR_SET_TIMERSLACK(2const)",
-            "sched(7)",
-        ],
+        see_also: "punctual(1), nanosleep(2), clock_nanosleep(2), timerfd_create(2), PR_SET_TIMERSLACK(2const), sched(7)",
+        ..MEASURING
     },
     Sections {
         page: "punctual-cyclic",
@@ -121,9 +109,8 @@ pub(super) const PAGES: &[Sections] = &[
                 "What `cyclictest -p 90 -i 200 -a 2-3 -t 2` measures.",
             ),
         ],
-        status: MEASURED,
-        files: KEPT,
-        see_also: &["punctual(1)", "punctual-why(1)", "cyclictest(8)", "sched(7)", "clock_nanosleep(2)"],
+        see_also: "punctual(1), punctual-why(1), cyclictest(8), sched(7), clock_nanosleep(2)",
+        ..MEASURING
     },
     Sections {
         page: "punctual-why",
@@ -145,14 +132,7 @@ pub(super) const PAGES: &[Sections] = &[
             ("any", "With a program: its own status; 128 + N after signal N, 127 if not found, 126 if not executable."),
         ],
         files: KEPT,
-        see_also: &[
-            "punctual-wait(1)",
-            "punctual-run(1)",
-            "perf_event_open(2)",
-            "proc(5)",
-            "perf-sched(1)",
-            "capabilities(7)",
-        ],
+        see_also: "punctual-wait(1), punctual-run(1), perf_event_open(2), proc(5), perf-sched(1), capabilities(7)",
     },
     Sections {
         page: "punctual-ipc",
@@ -162,9 +142,8 @@ pub(super) const PAGES: &[Sections] = &[
             ("punctual ipc posix-mq --mode saturated --policy other,fifo:40", "Many messages, under two policies."),
             ("punctual ipc ring pipe --matrix", "Every pair of CPUs."),
         ],
-        status: MEASURED,
-        files: KEPT,
-        see_also: &["punctual(1)", "mq_overview(7)", "pipe(7)", "unix(7)", "shm_overview(7)", "futex(2)"],
+        see_also: "punctual(1), mq_overview(7), pipe(7), unix(7), shm_overview(7), futex(2)",
+        ..MEASURING
     },
     Sections {
         page: "punctual-yield",
@@ -173,9 +152,8 @@ pub(super) const PAGES: &[Sections] = &[
             ("punctual yield sched_yield usleep0 --competitors 2", "Two methods beside two competitors."),
             ("punctual yield --polls 0,100,1k,10k", "How often to poll before yielding."),
         ],
-        status: MEASURED,
-        files: KEPT,
-        see_also: &["punctual(1)", "sched_yield(2)", "sched(7)", "getrusage(2)"],
+        see_also: "punctual(1), sched_yield(2), sched(7), getrusage(2)",
+        ..MEASURING
     },
     Sections {
         page: "punctual-calibrate",
@@ -184,9 +162,8 @@ pub(super) const PAGES: &[Sections] = &[
             ("punctual calibrate usleep select --check 200us", "Two methods, and waits of 200 us shortened by it."),
             ("punctual calibrate --watch", "As it drifts, until Ctrl-C."),
         ],
-        status: MEASURED,
-        files: KEPT,
-        see_also: &["punctual(1)", "punctual-wait(1)", "nanosleep(2)"],
+        see_also: "punctual(1), punctual-wait(1), nanosleep(2)",
+        ..MEASURING
     },
     Sections {
         page: "punctual-pace",
@@ -199,9 +176,8 @@ pub(super) const PAGES: &[Sections] = &[
             ("punctual pace --sweep 1k..1M --tick-only", "The highest rate that each method holds."),
             ("punctual pace --receive 0.0.0.0:9999", "The other end, on another machine."),
         ],
-        status: MEASURED,
-        files: KEPT,
-        see_also: &["punctual(1)", "udp(7)", "tc-fq(8)", "tc-etf(8)"],
+        see_also: "punctual(1), udp(7), tc-fq(8), tc-etf(8)",
+        ..MEASURING
     },
     Sections {
         page: "punctual-report",
@@ -211,9 +187,8 @@ pub(super) const PAGES: &[Sections] = &[
             ("punctual report run.html --json", "The run of a page."),
             ("punctual report run.json --hgrm -o folder", "A distribution per series, and index.csv."),
         ],
-        status: PLAIN,
-        files: &[LAST],
-        see_also: &["punctual(1)", "punctual-compare(1)", "punctual-merge(1)"],
+        see_also: "punctual(1), punctual-compare(1), punctual-merge(1)",
+        ..READING
     },
     Sections {
         page: "punctual-compare",
@@ -233,14 +208,13 @@ pub(super) const PAGES: &[Sections] = &[
             ("4", "A limit could not be judged, and none is exceeded; with --allow-unjudged it is 0."),
         ],
         files: &[LAST],
-        see_also: &["punctual(1)", "punctual-report(1)", "punctual-merge(1)"],
+        see_also: "punctual(1), punctual-report(1), punctual-merge(1)",
     },
     Sections {
         page: "punctual-merge",
         examples: &[("punctual merge base-1.json base-2.json -o base.json", "Two runs of one kind as one.")],
-        status: PLAIN,
-        files: &[LAST],
-        see_also: &["punctual(1)", "punctual-compare(1)"],
+        see_also: "punctual(1), punctual-compare(1)",
+        ..READING
     },
     Sections {
         page: "punctual-run",
@@ -260,7 +234,7 @@ pub(super) const PAGES: &[Sections] = &[
             ("126, 127", "The program cannot be executed, or was not found."),
         ],
         files: &[JOURNAL],
-        see_also: &["punctual(1)", "chrt(1)", "taskset(1)", "cpupower(1)", "sched(7)"],
+        see_also: "punctual(1), chrt(1), taskset(1), cpupower(1), sched(7)",
     },
     Sections {
         page: "punctual-governor",
@@ -269,23 +243,20 @@ pub(super) const PAGES: &[Sections] = &[
             ("punctual governor ramp", "How fixed work speeds up after a rest."),
             ("punctual governor set performance", "Set a governor until `punctual governor restore`."),
         ],
-        status: PLAIN,
-        files: &[JOURNAL],
-        see_also: &["punctual(1)", "punctual-run(1)", "cpupower(1)"],
+        see_also: "punctual(1), punctual-run(1), cpupower(1)",
+        ..CHANGING
     },
     Sections {
         page: "punctual-governor-ramp",
         examples: &[("punctual governor ramp --csv ramp.csv", "A row per loop, a column per governor, for gnuplot.")],
-        status: MEASURED,
-        files: KEPT,
-        see_also: &["punctual-governor(1)", "punctual-governor-boost(1)"],
+        see_also: "punctual-governor(1), punctual-governor-boost(1)",
+        ..MEASURING
     },
     Sections {
         page: "punctual-governor-switch",
         examples: &[("punctual governor switch powersave performance", "How long a change takes, in both directions.")],
-        status: MEASURED,
-        files: KEPT,
-        see_also: &["punctual-governor(1)"],
+        see_also: "punctual-governor(1)",
+        ..MEASURING
     },
     Sections {
         page: "punctual-governor-boost",
@@ -293,9 +264,8 @@ pub(super) const PAGES: &[Sections] = &[
             "punctual governor boost --period 10ms --work 750us",
             "A periodic task as found, boosted, at full speed.",
         )],
-        status: MEASURED,
-        files: KEPT,
-        see_also: &["punctual-governor(1)"],
+        see_also: "punctual-governor(1)",
+        ..MEASURING
     },
     Sections {
         page: "punctual-governor-set",
@@ -303,23 +273,20 @@ pub(super) const PAGES: &[Sections] = &[
             ("punctual governor set performance", "On all CPUs."),
             ("punctual governor set userspace --speed 1.2GHz --cpu 1", "One frequency, for the policy of CPU 1."),
         ],
-        status: PLAIN,
-        files: &[JOURNAL],
-        see_also: &["punctual-governor-restore(1)"],
+        see_also: "punctual-governor-restore(1)",
+        ..CHANGING
     },
     Sections {
         page: "punctual-governor-restore",
         examples: &[("punctual governor restore", "What `set` or a killed run changed.")],
-        status: PLAIN,
-        files: &[JOURNAL],
-        see_also: &["punctual-governor-set(1)"],
+        see_also: "punctual-governor-set(1)",
+        ..CHANGING
     },
     Sections {
         page: "punctual-governor-show",
         examples: &[("punctual governor show", "What is set, and what can be set.")],
-        status: PLAIN,
-        files: &[JOURNAL],
-        see_also: &["punctual-governor(1)"],
+        see_also: "punctual-governor(1)",
+        ..CHANGING
     },
 ];
 
@@ -333,9 +300,7 @@ impl Sections {
                 text.push_str(&format!(".TP\n\\fB{}\\fR\n{}\n", escaped(term), escaped(meaning)));
             }
         }
-        let pages: Vec<String> = self.see_also.iter().map(|page| escaped(page)).collect();
-        text.push_str(&format!(".SH \"SEE ALSO\"\n{}\n", pages.join(", ")));
-        text
+        text + &format!(".SH \"SEE ALSO\"\n{}\n", escaped(self.see_also))
     }
 }
 
