@@ -41,8 +41,9 @@ pub fn main() -> ExitCode {
     if let Some(done) = commands::cyclic::as_cyclictest(std::env::args_os()) {
         return done.unwrap_or_else(|error| exit::explain(&error)).into();
     }
-    let done = match command().try_get_matches().and_then(|found| commands::Args::from_arg_matches(&found)) {
-        Ok(args) => commands::dispatch(&args),
+    let read = |line: clap::ArgMatches| Ok((commands::Args::from_arg_matches(&line)?, line));
+    let done = match command().try_get_matches().and_then(read) {
+        Ok((args, line)) => commands::dispatch(&line, &args),
         Err(refused) if refused.use_stderr() => {
             refusal::explanation::say(&refused, command());
             Ok(exit::Exit::Usage)

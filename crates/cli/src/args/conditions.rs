@@ -9,6 +9,7 @@ use punctual_record::remedy::{self, Switch, Takes, switch_of};
 use crate::refusal::BadUsage;
 
 const REQUIRE: &str = "require";
+/// Measure nothing, and say which conditions there are.
 const LIST: &str = "list-conditions";
 
 /// The conditions to measure under. A refused one is a notice with its remedy, unless `--require` is given.
@@ -18,8 +19,6 @@ pub(crate) struct ConditionArgs {
     typed: Vec<Vec<Value>>,
     /// Fail when a condition is refused.
     pub(crate) require: bool,
-    /// Measure nothing, and say which conditions there are.
-    pub(crate) list: bool,
 }
 
 impl ConditionArgs {
@@ -68,6 +67,11 @@ pub(crate) fn check(conditions: &Conditions) -> Result<(), BadUsage> {
     }
 }
 
+/// Whether a command line asks for the list of conditions, instead of what its command does.
+pub(crate) fn asks_for_list(line: &ArgMatches) -> bool {
+    line.subcommand().is_some_and(|(_, command)| matches!(command.try_get_one(LIST), Ok(Some(true))))
+}
+
 /// The flag of a condition. `lists`: several values may be measured side by side.
 fn flag(condition: Condition, lists: bool) -> Arg {
     let name = condition.name();
@@ -110,7 +114,6 @@ impl FromArgMatches for ConditionArgs {
         Ok(Self {
             typed: CONDITIONS.iter().filter_map(typed).collect(),
             require: matches.get_flag(REQUIRE),
-            list: matches.get_flag(LIST),
         })
     }
 
@@ -145,11 +148,6 @@ impl ProgramConditions {
     /// Do not run the program when a condition is refused.
     pub(crate) fn require(&self) -> bool {
         self.0.require
-    }
-
-    /// Run nothing, and say which conditions there are.
-    pub(crate) fn list(&self) -> bool {
-        self.0.list
     }
 }
 

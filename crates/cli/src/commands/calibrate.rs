@@ -72,10 +72,6 @@ impl Perform for CalibrateArgs {
         }
     }
 
-    fn lists_conditions(&self) -> bool {
-        self.measure.conditions.list
-    }
-
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
         let of_sleep = |method: &Method| Planned::new(calibrate::EXPERIMENT, method.name, Quantity::Overshoot);
         Some((&self.measure.output.fail_if, self.calibrated().into_iter().map(of_sleep).collect()))

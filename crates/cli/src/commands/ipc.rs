@@ -217,10 +217,6 @@ impl Perform for IpcArgs {
         Ok(if exit == Exit::Done && !wrong.is_empty() { Exit::Failed } else { exit })
     }
 
-    fn lists_conditions(&self) -> bool {
-        self.measure.conditions.list
-    }
-
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
         let mechanisms = chosen(&self.mechanisms).unwrap_or_else(|| ipc::mechanisms().collect());
         Some((&self.measure.output.fail_if, mechanisms.into_iter().map(planned).collect()))

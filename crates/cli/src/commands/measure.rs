@@ -24,11 +24,6 @@ pub(crate) trait Perform {
     /// Does it.
     fn perform(&self) -> anyhow::Result<Exit>;
 
-    /// Whether the conditions are to be listed instead.
-    fn lists_conditions(&self) -> bool {
-        false
-    }
-
     /// Its limits, and what it may measure. `None`: it measures nothing, or compares.
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
         None

@@ -28,6 +28,7 @@ use std::ops::Deref;
 use clap::builder::Resettable;
 use clap::{Arg, ArgMatches, Command as Definition, CommandFactory as _, Error, FromArgMatches, Parser, Subcommand};
 
+use crate::args::asks_for_list;
 use crate::exit::Exit;
 use about::About;
 use calibrate::CalibrateArgs;
@@ -168,12 +169,12 @@ impl Args {
     }
 }
 
-/// Runs the command.
-pub(crate) fn dispatch(args: &Args) -> anyhow::Result<Exit> {
-    let command = args.asked();
-    if command.lists_conditions() {
+/// Runs the command of a line that was read as these arguments.
+pub(crate) fn dispatch(line: &ArgMatches, args: &Args) -> anyhow::Result<Exit> {
+    if asks_for_list(line) {
         return about::list_conditions();
     }
+    let command = args.asked();
     measure::check(command)?;
     command.perform()
 }

@@ -153,10 +153,6 @@ impl Perform for PaceArgs {
         )
     }
 
-    fn lists_conditions(&self) -> bool {
-        self.measure.conditions.list
-    }
-
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
         let figure = Planned::new;
         let planned = match self.receive {

@@ -97,10 +97,6 @@ impl Perform for WaitArgs {
         )
     }
 
-    fn lists_conditions(&self) -> bool {
-        self.measure.conditions.list
-    }
-
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
         Some((&self.measure.output.fail_if, self.measured().into_iter().map(planned).collect()))
     }

@@ -183,10 +183,6 @@ impl Perform for YieldArgs {
         )
     }
 
-    fn lists_conditions(&self) -> bool {
-        self.measure.conditions.list
-    }
-
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
         let named = chosen(&self.methods);
         let planned = match self.polls.is_empty() {

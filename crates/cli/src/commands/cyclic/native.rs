@@ -121,10 +121,6 @@ impl Perform for CyclicArgs {
         Ok(judge.borrow().exit(exit))
     }
 
-    fn lists_conditions(&self) -> bool {
-        self.conditions.list
-    }
-
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
         Some((&self.output.fail_if, self.measured(&cpu_lock::cpus(self.conditions.cpus().as_ref()))))
     }

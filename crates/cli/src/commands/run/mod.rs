@@ -101,10 +101,6 @@ impl Perform for RunArgs {
         Ok(watching.map_or(exit, |watching| watching.end(self, exit, libraries.hidden())))
     }
 
-    fn lists_conditions(&self) -> bool {
-        self.conditions.list()
-    }
-
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
         let quantities = [Quantity::Lateness, Quantity::Away, Quantity::CallCost];
         let names = (0..=u8::MAX).filter_map(punctual_linux::call_table::call_name);

@@ -44,10 +44,6 @@ impl Perform for WhyArgs {
         }
     }
 
-    fn lists_conditions(&self) -> bool {
-        self.measure.conditions.list
-    }
-
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
         Some((&self.measure.output.fail_if, Self::method().into_iter().map(super::wait::planned).collect()))
     }
