@@ -111,10 +111,7 @@ impl FromArgMatches for ConditionArgs {
             };
             (!values.is_empty()).then_some(values)
         };
-        Ok(Self {
-            typed: CONDITIONS.iter().filter_map(typed).collect(),
-            require: matches.get_flag(REQUIRE),
-        })
+        Ok(Self { typed: CONDITIONS.iter().filter_map(typed).collect(), require: matches.get_flag(REQUIRE) })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -145,12 +145,10 @@ impl Perform for PaceArgs {
             });
         }
         let plan = Plan::new(request(self)?).map_err(BadUsage::from)?;
-        measure(
-            "pace",
-            &self.watch.outputs(&self.measure.output),
-            &cpu_lock::cpus(self.measure.conditions.cpus().as_ref()),
-            |session| pace::run(plan, session).context("pace"),
-        )
+        let cpus = cpu_lock::cpus(self.measure.conditions.cpus().as_ref());
+        measure("pace", &self.watch.outputs(&self.measure.output), &cpus, |session| {
+            pace::run(plan, session).context("pace")
+        })
     }
 
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {

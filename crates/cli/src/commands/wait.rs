@@ -82,19 +82,16 @@ impl Perform for WaitArgs {
             let methods = chosen(&self.methods).unwrap_or_else(|| methods::all().collect());
             return list(methods.into_iter().map(row), self.measure.output.color);
         }
+        let cpus = cpu_lock::cpus(self.measure.conditions.cpus().as_ref());
         if let Some(base) = &self.until.against {
             self.until.check(&self.measured().into_iter().map(planned).collect::<Vec<_>>())?;
-            let cpus = cpu_lock::cpus(self.measure.conditions.cpus().as_ref());
             let request = |amount, rounds| request(self, Some((amount, rounds)));
             return until::run(&self.until, base, (&self.measure.output, &cpus), request);
         }
         let plan = Plan::new(request(self, None)?).map_err(BadUsage::from)?;
-        measure(
-            wait::EXPERIMENT,
-            &self.watch.outputs(&self.measure.output),
-            &cpu_lock::cpus(self.measure.conditions.cpus().as_ref()),
-            |session| wait::run(plan, session).context("wait"),
-        )
+        measure(wait::EXPERIMENT, &self.watch.outputs(&self.measure.output), &cpus, |session| {
+            wait::run(plan, session).context("wait")
+        })
     }
 
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {

@@ -175,12 +175,10 @@ impl Perform for YieldArgs {
             .into());
         }
         let plan = yielding::Plan::new(request(self)?).map_err(BadUsage::from)?;
-        measure(
-            yielding::EXPERIMENT,
-            &self.watch.outputs(&self.measure.output),
-            &CpuSet::from_iter([plan.cpu]),
-            |session| yielding::run(plan, session).context("yield"),
-        )
+        let cpus = CpuSet::from_iter([plan.cpu]);
+        measure(yielding::EXPERIMENT, &self.watch.outputs(&self.measure.output), &cpus, |session| {
+            yielding::run(plan, session).context("yield")
+        })
     }
 
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
