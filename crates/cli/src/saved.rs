@@ -179,7 +179,7 @@ pub(crate) fn keep_last(json: &[u8]) -> anyhow::Result<(PathBuf, Option<io::Erro
 /// Keeps a run as `run-N.json`, N the next free number: two terminals may measure at once.
 fn keep_numbered(folder: &Path, json: &[u8]) -> io::Result<PathBuf> {
     forget_all_but(folder, RUNS_KEPT - 1, |name| number(name).is_some());
-    let last = numbers(folder).max().unwrap_or(0);
+    let last = names(folder).filter_map(|name| number(&name)).max().unwrap_or(0);
     for number in last.saturating_add(1)..=u64::MAX {
         let path = folder.join(format!("{KEPT}{number}.json"));
         match File::options().write(true).create_new(true).mode(0o600).open(&path) {
@@ -193,10 +193,9 @@ fn keep_numbered(folder: &Path, json: &[u8]) -> io::Result<PathBuf> {
     Err(io::Error::other("no number is free"))
 }
 
-/// The numbers of the runs that are kept.
-fn numbers(folder: &Path) -> impl Iterator<Item = u64> {
-    let names = folder.read_dir().into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.filter_map(|name| number(&name))
+/// The names of the files in a folder; none, if it cannot be read.
+fn names(folder: &Path) -> impl Iterator<Item = String> {
+    folder.read_dir().into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok())
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -258,9 +257,7 @@ fn keep_in(folder: &Path, name: &str, json: &[u8]) -> anyhow::Result<PathBuf> {
 
 /// Removes the oldest of these files. Their names sort by number, else by time.
 fn forget_all_but(folder: &Path, most: usize, is_ours: impl Fn(&str) -> bool) {
-    let Ok(entries) = folder.read_dir() else { return };
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut kept: Vec<String> = names.filter(|name| is_ours(name)).collect();
+    let mut kept: Vec<String> = names(folder).filter(|name| is_ours(name)).collect();
     kept.sort_by_key(|name| (number(name), name.clone()));
     let surplus = kept.len().saturating_sub(most);
     for name in kept.into_iter().take(surplus) {

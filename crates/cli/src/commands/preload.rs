@@ -239,10 +239,8 @@ fn blindness(program: &Path) -> Option<Blindness> {
     }
     let cache = ReadCache::new(File::open(program).ok()?);
     let elf = object::File::parse(&cache).ok()?;
-    let own = object::File::parse(&ReadCache::new(File::open("/proc/self/exe").ok()?))
-        .ok()
-        .map(|own| (own.architecture(), own.is_64()));
-    if own.is_some_and(|own| own != (elf.architecture(), elf.is_64())) {
+    let own = facts(Path::new("/proc/self/exe"));
+    if own.is_ok_and(|(own, _)| own != (elf.architecture(), elf.is_64())) {
         return Some(Blindness::Architecture);
     }
     let section = |section: &str| elf.section_by_name(section);

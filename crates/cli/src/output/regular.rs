@@ -297,13 +297,12 @@ fn link(file: &OwnedFd, folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
 fn free_name(folder: &OwnedFd, name: &OsStr, mut make: impl FnMut(&str) -> Result<(), Errno>) -> Result<String, Errno> {
     for number in 0..NAMES {
         let beside = beside(name, number);
-        match make(&beside) {
+        let made = match make(&beside) {
+            Err(Errno::EXIST) if remove_leftover(folder, &beside) => make(&beside),
+            made => made,
+        };
+        match made {
             Ok(()) => return Ok(beside),
-            Err(Errno::EXIST) if remove_leftover(folder, &beside) => match make(&beside) {
-                Ok(()) => return Ok(beside),
-                Err(Errno::EXIST) => {}
-                Err(errno) => return Err(errno),
-            },
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
         }
