@@ -31,7 +31,7 @@ impl Perform for About {
             user(),
         ))?;
         let parts = [preload::WAITS, preload::MPI].map(|part| library(&part));
-        measure::list(parts.into_iter().chain([events()]).chain(condition_rows()), Color::Auto)
+        measure::list(parts.into_iter().chain([events()]).chain(CONDITIONS.iter().map(condition_row)), Color::Auto)
     }
 }
 
@@ -100,15 +100,10 @@ fn row(name: &str, about: String, kind: &str, unavailable: Option<String>) -> Li
 
 /// Shows each condition, its value, and whether it can be had here.
 pub(crate) fn list_conditions() -> anyhow::Result<Exit> {
-    measure::list(condition_rows(), Color::Auto)
+    measure::list(CONDITIONS.iter().map(condition_row), Color::Auto)
 }
 
-/// A row for each condition.
-fn condition_rows() -> impl Iterator<Item = ListRow> {
-    CONDITIONS.iter().map(|condition| condition_row(*condition))
-}
-
-fn condition_row(condition: Condition) -> ListRow {
+fn condition_row(&condition: &Condition) -> ListRow {
     let switch = switch_of(condition);
     let name = match switch.takes {
         Takes::Nothing => format!("--{condition}"),

@@ -192,14 +192,12 @@ impl Causes {
         let run = self.aside.end(crew, usage, &self.held);
         sentences(&run).iter().for_each(|sentence| say(sentence));
         let name = self.output.target.to_string();
-        match self.output.write(|out| Ok(run.to_json(out)?)) {
+        let written = self.output.write(|out| Ok(run.to_json(out)?));
+        match &written {
             Ok(()) => say(&format!("punctual report {name}")),
-            Err(error) => {
-                terminal::complain(&format!("error: {}", with_causes(&error)));
-                return false;
-            }
+            Err(error) => terminal::complain(&format!("error: {}", with_causes(error))),
         }
-        true
+        written.is_ok()
     }
 }
 

@@ -28,13 +28,11 @@ impl Perform for WhyArgs {
             let text = "invalid --duration: a program is watched until it ends; the time of --advise can be given (example: --advise --duration 60s)";
             return Err(BadUsage(text.into()).into());
         }
-        if self.advise && self.program.is_empty() && self.pid.is_none() {
-            let text = "invalid --advise: it takes a program (example: punctual why --advise --pid 1234)";
-            return Err(BadUsage(text.into()).into());
-        }
-        if self.redact && self.program.is_empty() && self.pid.is_none() {
-            let text = "invalid --redact: it takes a program (example: punctual why --redact --pid 1234)";
-            return Err(BadUsage(text.into()).into());
+        for (flag, given) in [("--advise", self.advise), ("--redact", self.redact)] {
+            if given && self.program.is_empty() && self.pid.is_none() {
+                let text = format!("invalid {flag}: it takes a program (example: punctual why {flag} --pid 1234)");
+                return Err(BadUsage(text).into());
+            }
         }
         match self.pid {
             Some(pid) => process::run(self, pid),

@@ -117,28 +117,26 @@ impl<'a> Course<'a> {
         self.goes_on();
         let Process { name, pid, .. } = self.process;
         let who = format!("{name} (process {pid})");
-        let time = |time: Duration| format_duration(tenths(time));
+        let [stopped, after] = [self.stopped.get(), after].map(|time| format_duration(tenths(time)));
         let by = if self.traced.get() { "a debugger" } else { "a signal; by whom is not known" };
-        let refused = |why: String, remedy: &str| Some(TrialRefused { why, remedy: Some(remedy.to_owned()) });
-        match (planned, self.state.get()) {
-            (Some(planned), _) => refused(
-                format!("{who} ended after {}; it was to be watched for {}", time(after), format_duration(planned)),
-                "watch it from its start: punctual why -- PROGRAM",
+        let (why, remedy) = match (planned, self.state.get()) {
+            (Some(planned), _) => (
+                format!("{who} ended after {after}; it was to be watched for {}", format_duration(planned)),
+                "watch it from its start: punctual why -- PROGRAM".to_owned(),
             ),
-            (None, State::Stopped) => refused(
-                format!("{who} is stopped by {by}; it was stopped for {} of {}", time(self.stopped.get()), time(after)),
-                &format!("continue it (kill -CONT {pid}) and watch again"),
+            (None, state @ (State::Stopped | State::Traced)) => (
+                format!("{who} is stopped by {by}; it was stopped for {stopped} of {after}"),
+                match state {
+                    State::Traced => "continue it in the debugger and watch again".to_owned(),
+                    _ => format!("continue it (kill -CONT {pid}) and watch again"),
+                },
             ),
-            (None, State::Traced) => refused(
-                format!("{who} is stopped by {by}; it was stopped for {} of {}", time(self.stopped.get()), time(after)),
-                "continue it in the debugger and watch again",
-            ),
-            (None, _) if !self.stopped.get().is_zero() => refused(
-                format!("{who} was stopped by {by} for {} of {}", time(self.stopped.get()), time(after)),
-                "watch again while it runs",
-            ),
-            _ => None,
-        }
+            (None, _) if !self.stopped.get().is_zero() => {
+                (format!("{who} was stopped by {by} for {stopped} of {after}"), "watch again while it runs".to_owned())
+            }
+            _ => return None,
+        };
+        Some(TrialRefused { why, remedy: Some(remedy) })
     }
 }
 
