@@ -45,26 +45,16 @@ enum Target {
 }
 
 impl Target {
-    /// The programs of tests that have it, and the name of the test.
-    fn test(self) -> [&'static str; 2] {
+    /// The programs of tests that have it, the name of the test, and the share of all inputs in thousandths. An input of `Datagram` is some
+    /// hundred datagrams, and a journal is restored with retries.
+    fn test(self) -> (&'static str, &'static str, u64) {
         match self {
-            Self::Record => ["--test=all", "a_changed_run_is_an_error_or_a_run"],
-            Self::Report => ["--test=all", "every_report_comes_to_its_end"],
-            Self::CommandLine => ["--test=command", "any_line_is_taken_or_refused_with_words"],
-            Self::Ring => ["--test=all", "a_hostile_header_is_refused_or_works"],
-            Self::Journal => ["--test=all", "any_journal_changes_nothing_but_settings"],
-            Self::Datagram => ["--lib", "any_datagrams_make_a_run"],
-        }
-    }
-
-    /// Share of all inputs in thousandths. An input of `Datagram` is some hundred datagrams, and a journal is restored with retries.
-    fn share(self) -> u64 {
-        match self {
-            Self::Record | Self::CommandLine => 350,
-            Self::Report => 99,
-            Self::Ring => 180,
-            Self::Journal => 20,
-            Self::Datagram => 1,
+            Self::Record => ("--test=all", "a_changed_run_is_an_error_or_a_run", 350),
+            Self::Report => ("--test=all", "every_report_comes_to_its_end", 99),
+            Self::CommandLine => ("--test=command", "any_line_is_taken_or_refused_with_words", 350),
+            Self::Ring => ("--test=all", "a_hostile_header_is_refused_or_works", 180),
+            Self::Journal => ("--test=all", "any_journal_changes_nothing_but_settings", 20),
+            Self::Datagram => ("--lib", "any_datagrams_make_a_run", 1),
         }
     }
 }
@@ -72,11 +62,11 @@ impl Target {
 /// Runs every target, and fails with the first that fails.
 pub(crate) fn run(args: &FuzzArgs) -> anyhow::Result<()> {
     let targets = if args.targets.is_empty() { Target::value_variants() } else { &args.targets };
-    let shares: u64 = targets.iter().map(|target| target.share()).sum();
+    let shares: u64 = targets.iter().map(|target| target.test().2).sum();
     for &target in targets {
-        let inputs = (args.inputs * target.share()).div_ceil(shares);
+        let (tests, name, share) = target.test();
+        let inputs = (args.inputs * share).div_ceil(shares);
         println!("{target:?}: {inputs} inputs, seed {}", args.seed);
-        let [tests, name] = target.test();
         // Those that `cargo test` builds: of all packages, so that their features are the same.
         let test = ["test", "--quiet", tests];
         let built = Command::new("cargo").args(test).arg("--no-run").current_dir(tools::root()).status()?;

@@ -12,7 +12,13 @@ use clap_mangen::Man;
 
 use crate::tools;
 
-const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
+/// The shells, the name of the completions of each, and where it looks for them below /usr and /usr/local. That of bash is also found
+/// beside a bin of PATH.
+const SHELLS: [(Shell, &str, &str); 3] = [
+    (Shell::Bash, "punctual", "share/bash-completion/completions"),
+    (Shell::Zsh, "_punctual", "share/zsh/site-functions"),
+    (Shell::Fish, "punctual.fish", "share/fish/vendor_completions.d"),
+];
 
 /// A page of the manual.
 struct Page {
@@ -46,15 +52,15 @@ pub(crate) fn man(check: bool) -> anyhow::Result<()> {
 
 /// Writes the completions, or checks them.
 pub(crate) fn completions(check: bool) -> anyhow::Result<()> {
-    for shell in SHELLS {
+    for (shell, ..) in SHELLS {
         knows_every_flag(shell, &completion(shell)?)?;
     }
     if check {
         println!("the completions have every flag");
         return Ok(());
     }
-    for shell in SHELLS {
-        write("completions", [(file_name(shell), completion(shell)?)])?;
+    for (shell, name, _) in SHELLS {
+        write("completions", [(name, completion(shell)?)])?;
     }
     Ok(())
 }
@@ -63,25 +69,10 @@ pub(crate) fn completions(check: bool) -> anyhow::Result<()> {
 pub(crate) fn installed() -> anyhow::Result<Vec<(PathBuf, String)>> {
     let page = |page: Page| (Path::new("share/man/man1").join(page.name), page.text);
     let mut files: Vec<_> = pages()?.into_iter().map(page).collect();
-    for shell in SHELLS {
-        // Where each shell looks below /usr and /usr/local. That of bash is also found beside a bin of PATH.
-        let folder = match shell {
-            Shell::Bash => "share/bash-completion/completions",
-            Shell::Zsh => "share/zsh/site-functions",
-            _ => "share/fish/vendor_completions.d",
-        };
-        files.push((Path::new(folder).join(file_name(shell)), completion(shell)?));
+    for (shell, name, folder) in SHELLS {
+        files.push((Path::new(folder).join(name), completion(shell)?));
     }
     Ok(files)
-}
-
-/// The file name that the shell expects.
-fn file_name(shell: Shell) -> &'static str {
-    match shell {
-        Shell::Bash => "punctual",
-        Shell::Zsh => "_punctual",
-        _ => "punctual.fish",
-    }
 }
 
 /// Writes files into a folder of the target, and prints their names.
