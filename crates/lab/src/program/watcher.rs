@@ -70,10 +70,12 @@ impl Watcher {
         watcher
     }
 
-    fn open(ledger: Result<Ledger, (Error, Counted)>, target: &Target, account: Account, depth: Depth) -> Self {
+    fn open(ledger: Result<Ledger, (Error, Counted)>, target: &Target, mut account: Account, depth: Depth) -> Self {
         let reads = depth == Depth::WakeUps || ledger.is_err();
         let watch = reads.then(|| open(target.clone(), &account));
         let _nice = matches!(watch, Some(Ok(_))).then(|| Nice::lowered_to(LOWEST)).flatten();
+        // The program ran while the kernel checked what watches it.
+        account.reopen();
         Self { ledger, watch, account, since: Instant::now(), aside: [0; 2], aside_since: None, executes: None, _nice }
     }
 
@@ -254,9 +256,14 @@ impl Account {
 
     fn open(whose: Whose) -> Self {
         let mut account = Self { whose, before: BTreeMap::new(), latest: BTreeMap::new(), next: Instant::now() };
-        account.look();
-        account.before = account.latest.clone();
+        account.reopen();
         account
+    }
+
+    /// Counts from now on.
+    fn reopen(&mut self) {
+        self.look();
+        self.before = self.latest.clone();
     }
 
     /// Reads it again, if it is time, and returns whether it was.
@@ -372,6 +379,11 @@ mod tests {
         let mut again = Account::of_threads(&[own]);
         again.look();
         assert!(again.cpu_ns().unwrap() <= spent() - before);
+        spin(300);
+        let before = spent();
+        let target = Target { tids: vec![own], with_children: false };
+        let causes = Watcher::begin(&target, again, Depth::Sums).end(Program::default(), &mut |_| {});
+        assert!(causes.program.unwrap().cpu_ns.unwrap() <= spent() - before, "of the watch, not of the time before");
     }
 
     #[test]
