@@ -288,12 +288,16 @@ impl Info {
     }
 }
 
-/// The names of a file's path, the last one first.
+/// The names of a file's path, the last one first: all of them, or the last ones.
 pub(super) fn path(bytes: &[u8; INODE_NAME]) -> String {
     let mut names: Vec<String> = bytes.chunks_exact(32).map(text).filter(|name| !name.is_empty()).collect();
     names.reverse();
     let path = names.join("/");
-    path.strip_prefix("//").map_or(path.clone(), |rest| format!("/{rest}"))
+    match path.strip_prefix("//") {
+        Some(rest) => format!("/{rest}"),
+        None if names.len() == INODE_NAME / 32 => format!("…/{path}"),
+        None => path,
+    }
 }
 
 /// The return addresses of a stack, the innermost first.
@@ -404,4 +408,24 @@ const CPU_HEAD: usize = 160;
 /// How many events a CPU saw of watched threads.
 pub(super) fn events(bytes: &[u8; CPU]) -> u64 {
     Bytes(bytes).long()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_of_which_only_the_last_names_are_known_says_so() {
+        let of_names = |names: [&str; 4]| {
+            let mut bytes = [0; INODE_NAME];
+            for (at, name) in names.into_iter().enumerate() {
+                bytes[at * 32..][..name.len()].copy_from_slice(name.as_bytes());
+            }
+            path(&bytes)
+        };
+        assert_eq!(of_names(["journal", "data", "/", ""]), "/data/journal");
+        assert_eq!(of_names(["journal", "data", "srv", "/"]), "/srv/data/journal");
+        assert_eq!(of_names(["journal", "data", "srv", "mnt"]), "…/mnt/srv/data/journal");
+        assert_eq!(of_names(["memfd:journal", "", "", ""]), "memfd:journal");
+    }
 }
