@@ -1,9 +1,19 @@
 //! Where a program's time goes, by the sums that each kernel makes.
 
-use punctual_record::{BudgetSource, Spent};
+use punctual_record::{BudgetSource, Causes, Spent};
 use punctual_vm::{Kernel, Machine, Table};
 
 use crate::support::{machine, run, written};
+
+/// What `why` finds out about a program that sleeps for 300 ms.
+fn watched(machine: &Machine) -> Causes {
+    let script = r#"
+punctual why --json /tmp/run.json -- sleep 0.3 >/tmp/run.txt 2>&1
+is status 0 $?
+echo "BEGIN RUN"; cat /tmp/run.json; echo; echo "END RUN"
+"#;
+    written(&run(machine, 1, script).stdout).causes.unwrap()
+}
 
 /// Each kernel has fields of its own, and a verifier of its own.
 #[test]
@@ -11,16 +21,7 @@ use crate::support::{machine, run, written};
 fn each_kernel_makes_the_sums_of_a_program() {
     for kernel in Kernel::ALL {
         let Some(machine) = machine(kernel, Table::PStates) else { return };
-        let done = run(
-            &machine,
-            1,
-            r#"
-punctual why --json /tmp/run.json -- sleep 0.3 >/tmp/run.txt 2>&1
-is status 0 $?
-echo "BEGIN RUN"; cat /tmp/run.json; echo; echo "END RUN"
-"#,
-        );
-        let budget = written(&done.stdout).causes.and_then(|causes| causes.budget).unwrap();
+        let budget = watched(&machine).budget.unwrap();
         assert_eq!(budget.source, BudgetSource::Kernel, "{kernel}");
         let slept: u64 = budget
             .threads
@@ -39,16 +40,7 @@ echo "BEGIN RUN"; cat /tmp/run.json; echo; echo "END RUN"
 fn a_kernel_under_lockdown_is_named() {
     let Some(machine) = machine(Kernel::V6_12, Table::PStates) else { return };
     let machine = Machine { append: "lsm=lockdown,capability lockdown=confidentiality".into(), ..machine };
-    let done = run(
-        &machine,
-        1,
-        r#"
-punctual why --json /tmp/run.json -- sleep 0.3 >/tmp/run.txt 2>&1
-is status 0 $?
-echo "BEGIN RUN"; cat /tmp/run.json; echo; echo "END RUN"
-"#,
-    );
-    let causes = written(&done.stdout).causes.unwrap();
+    let causes = watched(&machine);
     assert_eq!(causes.budget.as_ref().map(|budget| budget.source), Some(BudgetSource::Files));
-    assert!(causes.missing.iter().any(|unseen| unseen.what.contains("kernel_lockdown(7)")), "{:?}", causes.missing);
+    assert!(causes.missing.iter().any(|unseen| unseen.why.contains("kernel_lockdown(7)")), "{:?}", causes.missing);
 }
