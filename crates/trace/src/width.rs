@@ -50,3 +50,38 @@ fn runs_32_bits(tid: i32) -> bool {
     File::open(format!("/proc/{tid}/exe")).and_then(|mut file| file.read_exact(&mut head)).is_ok()
         && head[4] == CLASS_32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What nothing can be read of: no thread has such a number.
+    const NARROW: i32 = i32::MAX;
+    const CHILD: i32 = i32::MAX - 1;
+
+    #[test]
+    fn a_width_holds_until_a_thread_executes_or_its_number_is_another_threads() {
+        if !cfg!(target_arch = "x86_64") {
+            return;
+        }
+        let mut widths = Widths(HashMap::from([(NARROW, true), (CHILD, true)]));
+        let mut number_of_call = |tid, kind| {
+            let mut events = [Event { time_ns: 1, cpu: 0, tid, kind }];
+            widths.translate(&mut events);
+            match events[0].kind {
+                Kind::Enter { number, .. } | Kind::Leave { number, .. } => Some(number),
+                _ => None,
+            }
+        };
+        let sleeps = Kind::Enter { number: 162, args: [0; 4] };
+        let executes = |returned| Kind::Leave { number: 11, returned };
+        assert_eq!(number_of_call(NARROW, sleeps), number_of("nanosleep"));
+        assert_eq!(number_of_call(NARROW, executes(-2)), number_of("execve"));
+        assert_eq!(number_of_call(NARROW, sleeps), number_of("nanosleep"), "it did not execute");
+        assert_eq!(number_of_call(NARROW, executes(0)), number_of("execve"));
+        assert_eq!(number_of_call(NARROW, sleeps), Some(162), "another program");
+        assert_eq!(number_of_call(CHILD, sleeps), number_of("nanosleep"));
+        number_of_call(NARROW, Kind::Fork { parent: NARROW, child: CHILD });
+        assert_eq!(number_of_call(CHILD, sleeps), Some(162), "another thread");
+    }
+}
