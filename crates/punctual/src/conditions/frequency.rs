@@ -148,7 +148,7 @@ impl Held for FrequencySetting {
     }
 }
 
-static MIN_FREQUENCY: FrequencyCondition = FrequencyCondition {
+const MIN_FREQUENCY: FrequencyCondition = FrequencyCondition {
     attribute: Attribute::MinFrequency,
     parse: |typed| match (typed, parse_limit(typed)) {
         ("max", _) => Ok(Value::MinFrequency(Frequency::Highest)),
@@ -175,7 +175,7 @@ impl Conditions {
     }
 }
 
-static MAX_FREQUENCY: FrequencyCondition = FrequencyCondition {
+const MAX_FREQUENCY: FrequencyCondition = FrequencyCondition {
     attribute: Attribute::MaxFrequency,
     parse: |typed| parse_limit(typed).map(Value::MaxFrequency),
 };
@@ -193,7 +193,7 @@ impl Conditions {
     }
 }
 
-static EPP: FrequencyCondition = FrequencyCondition {
+const EPP: FrequencyCondition = FrequencyCondition {
     attribute: Attribute::Preference,
     parse: |typed| {
         let preference = typed.trim();
@@ -222,7 +222,7 @@ impl Conditions {
     }
 }
 
-static GOVERNOR: FrequencyCondition = FrequencyCondition {
+const GOVERNOR: FrequencyCondition = FrequencyCondition {
     attribute: Attribute::Governor,
     parse: |typed| {
         let name = typed.trim();
