@@ -29,6 +29,9 @@ pub(crate) struct GateArgs {
     /// What is measured
     #[arg(long, default_value = "wait clock_nanosleep_abs --for 1ms")]
     command: String,
+    /// The time of a baseline
+    #[arg(long, default_value = "15s")]
+    baseline: String,
     /// The longest time of a gate
     #[arg(long, default_value = "60s")]
     gate_at_most: String,
@@ -65,6 +68,14 @@ const CELLS: [Cell; 5] = [
     Cell { competitor: true, ..Cell::grown("competitor", 0.0) },
 ];
 
+/// A gate that is wanted.
+struct Asked {
+    load: Load,
+    cell: Cell,
+    /// The file of its round's baseline under this load.
+    baseline: PathBuf,
+}
+
 /// What became of a gate.
 #[derive(Debug, Clone, Copy)]
 struct Ended {
@@ -84,15 +95,18 @@ impl Ended {
 /// Measures the missing gates, round by round of all cells, and prints the table of those that exist.
 pub(crate) fn run(args: &GateArgs) -> anyhow::Result<()> {
     let folder = args.measuring.folder("xtask-aa-gate")?;
-    let mut files: Vec<((Load, Cell), PathBuf)> = Vec::new();
+    let mut files: Vec<(Asked, PathBuf)> = Vec::new();
     for number in 1..=args.runs {
-        for load in &args.loads {
-            let of_cell = |(place, cell): (usize, &Cell)| ((*load, *cell), folder.join(file(*load, place, number)));
-            files.extend(CELLS.iter().enumerate().map(of_cell));
+        for &load in &args.loads {
+            let baseline = folder.join(format!("{}-baseline-{number:02}.json", load.name()));
+            let asked = |(place, &cell): (usize, &Cell)| {
+                (Asked { load, cell, baseline: baseline.clone() }, folder.join(file(load, place, number)))
+            };
+            files.extend(CELLS.iter().enumerate().map(asked));
         }
     }
-    let measure = |binary: &Path, cell: &(Load, Cell), into: &Path| {
-        let ended = gate(args, binary, *cell, into)?;
+    let measure = |binary: &Path, asked: &Asked, into: &Path| {
+        let ended = gate(args, binary, asked, into)?;
         let text = format!("{} {:.1}\n", ended.status, ended.seconds);
         std::fs::write(into, text).with_context(|| into.display().to_string())
     };
@@ -106,14 +120,18 @@ fn file(load: Load, cell: usize, number: usize) -> String {
     format!("{}-{cell}-{number:02}.txt", load.name())
 }
 
-/// A baseline under the load, and a gate against it.
-fn gate(args: &GateArgs, binary: &Path, (load, cell): (Load, Cell), into: &Path) -> anyhow::Result<Ended> {
+/// A gate against the baseline of its round, under the load of both. The round's first gate measures the baseline.
+fn gate(args: &GateArgs, binary: &Path, asked: &Asked, into: &Path) -> anyhow::Result<Ended> {
+    let Asked { load, cell, baseline } = asked;
     let running = load.start()?;
-    let base = into.with_extension("json");
     let words: Vec<&str> = args.command.split(' ').collect();
-    measured::save(binary, &[&words[..], &["--duration", "5s"]].concat(), &base)?;
+    if !baseline.exists() {
+        measured::save(binary, &[&words[..], &["--duration", &args.baseline]].concat(), baseline)?;
+    }
+    let mut base = baseline.clone();
     if cell.grown > 0.0 {
-        let smaller = into_run(&measured::read(&base)?, None, Injection::All(1.0 / (1.0 + cell.grown) - 1.0))?;
+        let smaller = into_run(&measured::read(baseline)?, None, Injection::All(1.0 / (1.0 + cell.grown) - 1.0))?;
+        base = into.with_extension("json");
         let file = File::create(&base).with_context(|| base.display().to_string())?;
         smaller.to_json(file)?;
     }
