@@ -119,7 +119,9 @@ pub(super) fn callers(budget: &Budget) -> Option<Section> {
         frames.map(|frame| code(&frame.function, &frame.line)).collect::<Vec<_>>().join(", called by ")
     };
     let table = Columns::new()
-        .left("wait", Column::ALWAYS, |(_, part): &(&ThreadBudget, &TimePart)| label(part.spent).to_owned())
+        .left("wait", Column::ALWAYS, |(_, part): &(&ThreadBudget, &TimePart)| {
+            label(part.spent, budget.source).to_owned()
+        })
         .left("thread", Column::ALWAYS, |(thread, _)| format!("{} ({})", name(&thread.thread), thread.tid))
         .ns("time", Column::ALWAYS, |(_, part)| called(part))
         .left("began in", Column::ALWAYS, |(_, part)| functions(part))

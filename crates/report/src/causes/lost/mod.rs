@@ -34,7 +34,7 @@ pub(super) fn judged(causes: &Causes) -> Option<(&Budget, &[Loss])> {
 pub(super) fn figures(budget: &Budget, losses: &[Loss]) -> Vec<Block> {
     let first = losses.first();
     let Some(thread) = first.and_then(|loss| thread_of(budget, loss)) else { return Vec::new() };
-    let mut blocks = vec![Block::Table(table::table(thread, FIRST, first))];
+    let mut blocks = vec![Block::Table(table::table(thread, budget.source, FIRST, first))];
     blocks.extend(first.and_then(|loss| remedy(budget, loss)).map(|item| {
         let command = item.code.map_or(String::new(), |command| format!(" ({command})"));
         Block::Paragraph(format!("Remedy: {}{command}.", item.text))
@@ -51,7 +51,7 @@ pub(super) fn sections(budget: &Budget, losses: &[Loss], illustrated: bool) -> V
     }));
     let mut where_it_went = Section::new("Where the time went");
     for thread in leading(budget, losses).into_iter().take(THREADS).chain(budget.others.as_ref()) {
-        where_it_went.blocks.push(Block::Table(table::table(thread, ROWS, None)));
+        where_it_went.blocks.push(Block::Table(table::table(thread, budget.source, ROWS, None)));
     }
     sections.push(where_it_went);
     sections.extend(extent::functions(budget));

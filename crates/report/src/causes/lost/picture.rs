@@ -24,7 +24,7 @@ pub(super) fn bars(budget: &Budget) -> Option<Picture> {
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
     for kind in kinds.iter().copied().map(Some).chain([None]) {
         let is_it = |spent: Spent| kind.map_or(!kinds.contains(&spent), |kind| kind == spent);
-        let label = kind.map_or("other", label);
+        let label = kind.map_or("other", |kind| label(kind, budget.source));
         let mut points = Vec::new();
         for ((row, thread), end) in (0..).zip(&threads).zip(&mut ends) {
             let ns = sum(thread, is_it);

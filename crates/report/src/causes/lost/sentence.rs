@@ -128,11 +128,14 @@ fn sentence(budget: &Budget, loss: &Loss) -> String {
             missed => format!(": it misses {} of {} deadlines", units::count(missed), units::count(turns.turns)),
         });
         let slept = thread.map_or(0, super::words::asleep);
-        let slept = wall.filter(|wall| slept as f64 >= ASLEEP * *wall as f64).map(|wall| {
-            // What /proc shows of a sleep is that it goes on.
-            let asked = if budget.source == BudgetSource::Files { "" } else { ", as long as it asked" };
-            format!(": it slept for {} of {}{asked}", spoken::duration(slept), spoken::duration(wall))
-        });
+        let slept = wall
+            .filter(|wall| slept as f64 >= ASLEEP * *wall as f64)
+            .map(|wall| format!("slept for {} of {}", spoken::duration(slept), spoken::duration(wall)));
+        // What /proc shows of a sleep is that it goes on.
+        if let (None, Some(slept), BudgetSource::Files) = (&met, &slept, budget.source) {
+            return format!("{who} {slept}, and whether it woke up on time is not known.");
+        }
+        let slept = slept.map(|slept| format!(": it {slept}, as long as it asked"));
         return match (met.or(slept), wall) {
             (None, Some(wall)) => {
                 let ran = thread.map_or(0, super::words::ran);

@@ -1,6 +1,6 @@
 //! The time of a thread by parts: rows add up to its wall time.
 
-use punctual_record::{Loss, LossKind, Spent, ThreadBudget, TimePart};
+use punctual_record::{BudgetSource, Loss, LossKind, Spent, ThreadBudget, TimePart};
 
 use crate::document::{Column, Paint, Row, Table};
 use crate::format::units;
@@ -55,7 +55,7 @@ impl Group<'_> {
 }
 
 /// The table of a thread: its longest parts, those of the loss that is spoken of, and the sum of the others.
-pub(super) fn table(thread: &ThreadBudget, most: usize, spoken_of: Option<&Loss>) -> Table {
+pub(super) fn table(thread: &ThreadBudget, source: BudgetSource, most: usize, spoken_of: Option<&Loss>) -> Table {
     let columns = vec![
         Column::left("where the time went", Column::ALWAYS),
         Column::right("time", Column::ALWAYS),
@@ -73,7 +73,7 @@ pub(super) fn table(thread: &ThreadBudget, most: usize, spoken_of: Option<&Loss>
     }
     let rest = groups.split_off(groups.len().min(most));
     let mut rows = vec![Row::Label(heading(thread))];
-    rows.extend(groups.iter().map(|group| row(thread, group, spoken_of.filter(|_| is_it(group)))));
+    rows.extend(groups.iter().map(|group| row(thread, source, group, spoken_of.filter(|_| is_it(group)))));
     if !rest.is_empty() {
         let sum = rest.iter().fold(0u64, |sum, group| sum.saturating_add(group.ns()));
         let times = rest.iter().fold(0u64, |sum, group| sum.saturating_add(group.times()));
@@ -102,10 +102,10 @@ fn heading(thread: &ThreadBudget) -> String {
     format!("{}{of} ({}): {wall}", name(&thread.thread), thread.tid)
 }
 
-fn row(thread: &ThreadBudget, group: &Group<'_>, spoken_of: Option<&Loss>) -> Row {
+fn row(thread: &ThreadBudget, source: BudgetSource, group: &Group<'_>, spoken_of: Option<&Loss>) -> Row {
     let label = match spoken_of.map(|loss| loss.kind) {
         Some(LossKind::InterpreterLock) => "waiting for the interpreter's lock",
-        _ => label(group.spent),
+        _ => label(group.spent, source),
     };
     let cells = vec![
         label.to_owned(),
@@ -155,7 +155,7 @@ mod tests {
         let part = TimePart { spent: Spent::Asleep, ns: 150_000_000, ..TimePart::default() };
         let thread = ThreadBudget { wall_ns: 150_000_000, parts: vec![part; 3], ..ThreadBudget::default() };
         for most in [0, 9] {
-            let table = table(&thread, most, None);
+            let table = table(&thread, BudgetSource::Kernel, most, None);
             let Some(Row::Cells(cells, _)) = table.rows.last() else { panic!("no row") };
             assert_eq!(cells[3], units::ABSENT, "{cells:?}");
             assert!(cells.get(4).is_none_or(|longest| longest == units::ABSENT), "{cells:?}");

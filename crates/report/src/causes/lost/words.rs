@@ -1,6 +1,6 @@
 //! What a thread did with its time, in words.
 
-use punctual_record::{Loss, LossKind, SourceLine, Spent, ThreadBudget, TimePart};
+use punctual_record::{BudgetSource, Loss, LossKind, SourceLine, Spent, ThreadBudget, TimePart};
 
 use crate::format::unbroken;
 
@@ -24,8 +24,10 @@ pub(super) fn end_of(text: &str, most: usize) -> String {
 }
 
 /// What a row of the table is.
-pub(super) const fn label(spent: Spent) -> &'static str {
+pub(super) const fn label(spent: Spent, source: BudgetSource) -> &'static str {
     match spent {
+        // What /proc shows of a sleep is that it goes on.
+        Spent::Asleep if matches!(source, BudgetSource::Files) => "asleep",
         Spent::Running => "running",
         Spent::Interrupted => "interrupts on its CPU",
         Spent::Host => "the host ran others",
