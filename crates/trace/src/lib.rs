@@ -33,7 +33,7 @@ mod watch;
 mod width;
 mod worst;
 
-pub use budget::{Counted, Ledger};
+pub use budget::{Counted, Ledger, functions_at};
 pub use catalog::Level;
 pub use chrome::ChromeTrace;
 pub use error::{Error, Result};

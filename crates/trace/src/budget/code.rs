@@ -11,13 +11,14 @@ mod unwind;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, read_to_string};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use punctual_record::SourceLine;
-use rustix::fs::OFlags;
 use symbols::Instruction;
+pub use symbols::functions_at;
 pub(super) use unwind::Snapshot;
 use unwind::Tables;
 
@@ -201,12 +202,8 @@ impl MappedFile {
     /// Opens it as this process sees it, or as this one does. `None` where it is another file by now.
     fn open(&self, pid: u32) -> Option<File> {
         let is_it = |file: &File| file.metadata().is_ok_and(|metadata| metadata.ino() == self.inode);
-        // open(2) of a pipe blocks until a process opens it for writing.
-        let open = |path: String| {
-            let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path);
-            file.ok().filter(is_it)
-        };
-        open(format!("/proc/{pid}/root{}", self.path)).or_else(|| open(self.path.clone()))
+        let open = |path: &Path| object_file::regular_file(path).filter(is_it);
+        open(Path::new(&format!("/proc/{pid}/root{}", self.path))).or_else(|| open(Path::new(&self.path)))
     }
 }
 

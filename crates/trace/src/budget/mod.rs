@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use punctual_record::Budget;
 
+pub use self::code::functions_at;
 pub use self::files::Counted;
 
 use self::account::Found;

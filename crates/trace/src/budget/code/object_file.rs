@@ -2,9 +2,12 @@
 
 use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 
 use object::read::{ReadCache, ReadRef};
 use object::{Object as _, ObjectSegment as _};
+use rustix::fs::OFlags;
 
 /// Bytes of a table that is read: nearly three million symbols.
 pub(super) const LARGEST: u64 = 64 << 20;
@@ -24,6 +27,12 @@ impl<'a> ReadRef<'a> for Bounded<'a> {
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
         self.0.read_bytes_at_until(range, delimiter)
     }
+}
+
+/// The file at this path, which another process has named. open(2) of a pipe would block until a process opens it for writing.
+pub(super) fn regular_file(path: &Path) -> Option<File> {
+    let file = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path).ok()?;
+    file.metadata().is_ok_and(|metadata| metadata.is_file()).then_some(file)
 }
 
 /// Where the parts of a file are in the memory of a process, but for where the process has the file.

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::path::Path;
 use std::time::Instant;
 
 use object::read::ReadCache;
 use object::{Object as _, ObjectSymbol as _, ObjectSymbolTable as _, Symbol, SymbolKind};
 use punctual_record::SourceLine;
 
-use super::object_file::{Bounded, Segments, debug_file};
+use super::object_file::{Bounded, Segments, debug_file, regular_file};
 use super::{cpp, lines};
 
 /// Letters of a name.
@@ -22,6 +23,17 @@ pub(super) struct Instruction {
     pub(super) function: String,
     /// Its line, where it is in the source file of the function. Code that the compiler put into the function has none.
     pub(super) line: Option<SourceLine>,
+}
+
+/// The functions of a program or library that these addresses are in, by address. Empty where it is no regular file, or none that can be read.
+///
+/// Addresses are those of the file's own tables. Names are as in the source, without parameters.
+#[must_use]
+pub fn functions_at(path: &Path, addresses: &BTreeSet<u64>) -> BTreeMap<u64, String> {
+    let Some(cache) = regular_file(path).map(ReadCache::new) else { return BTreeMap::new() };
+    let Ok(object) = object::File::parse(Bounded(&cache)) else { return BTreeMap::new() };
+    let found = at_addresses(&object, addresses, Instant::now());
+    found.into_iter().map(|(address, instruction)| (address, instruction.function)).collect()
 }
 
 /// What is at these places of a file. Lines that are not found until then are left out.
