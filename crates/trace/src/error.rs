@@ -40,17 +40,19 @@ pub enum Error {
 }
 
 impl Error {
-    /// What would allow it, if anything.
+    /// What would allow it, if anything. setcap(8) replaces what the file has, so all that `punctual` makes use of is named.
     #[must_use]
     pub const fn remedy(&self) -> Option<&'static str> {
         match self {
             Self::Tracefs(_) => {
                 Some("run as root, or let your group read it: mount -o remount,gid=GROUP,mode=750 /sys/kernel/tracing")
             }
-            Self::Refused(_) => Some("setcap cap_perfmon=ep PROGRAM, or sysctl kernel.perf_event_paranoid=-1"),
-            Self::NotPermitted(_) => {
-                Some("setcap cap_bpf,cap_perfmon=ep PROGRAM, or run it as root outside of a container")
-            }
+            Self::Refused(_) => Some(
+                "setcap cap_sys_nice,cap_perfmon,cap_bpf,cap_ipc_lock=ep \"$(command -v punctual)\", or sysctl kernel.perf_event_paranoid=-1",
+            ),
+            Self::NotPermitted(_) => Some(
+                "setcap cap_sys_nice,cap_perfmon,cap_bpf,cap_ipc_lock=ep \"$(command -v punctual)\", or run it as root outside of a container",
+            ),
             Self::Programs(_) => Some("run it as root on a kernel with BTF (CONFIG_DEBUG_INFO_BTF)"),
             Self::LockedDown => Some("boot it with lockdown=integrity, or without"),
             Self::Namespace => Some("run it outside of the container"),

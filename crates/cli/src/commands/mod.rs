@@ -101,7 +101,7 @@ pub(crate) enum Command {
     Yield(CommandArgs<YieldArgs>),
     /// Show or convert a saved run: text, HTML, Markdown, CSV, metrics
     ///
-    /// Reads a file that --json or --html wrote, on any machine; `last` is the last run of this user. Without a form, prints all tables.
+    /// Reads a file that --json or --html wrote, on any machine; `last` is the last run of this user. Without a form, prints the first screen; --full prints all tables.
     Report(CommandArgs<ReportArgs>),
     /// Show, set and measure CPU frequency governors
     ///
@@ -111,8 +111,8 @@ pub(crate) enum Command {
     ///
     /// The program has this terminal and these streams, and signals are passed on. It stops and goes on as one job. The exit status is
     /// the program's. 128 + N: signal N ended it; 127: it is not found; 126: it cannot be executed; 125: a library to load is not
-    /// installed. A refused condition is a notice with its remedy; with --require the program does not run. So is a program that loads no
-    /// library (static, Go, set-user-ID); with --require the status is 125.
+    /// installed. A refused condition is a notice with its remedy; with --require the program does not run. A program that loads no
+    /// library (static, Go, set-user-ID) is a notice too; with --require it does not run, and the status is 125.
     ///
     /// For MPI programs that have more ranks than CPUs: punctual run --mpi -- mpirun -n 4 ./program
     Run(CommandArgs<RunArgs>),

@@ -18,7 +18,7 @@
 //! drop(guard);
 //! ```
 //!
-//! Layers: surroundings < this file < refused, set < the conditions < thread_state < guard.
+//! Layers: surroundings < this file < set < the conditions < thread_state < guard.
 
 mod cpu;
 mod dma_latency;

@@ -44,7 +44,7 @@ fn a_refusal_by_privilege_names_the_capabilities() {
     let error = std::io::Error::from_raw_os_error(rustix::io::Errno::PERM.raw_os_error());
     let failed = ProgramError::SyscallError(aya::sys::SyscallError { call: "bpf_prog_load", io_error: error });
     let refused = program_refused("sched_switch", &failed);
-    assert!(refused.remedy().is_some_and(|remedy| remedy.contains("cap_bpf,cap_perfmon")), "{refused:?}");
+    assert!(refused.remedy().is_some_and(|remedy| remedy.contains("cap_perfmon,cap_bpf")), "{refused:?}");
     let error = std::io::Error::from_raw_os_error(rustix::io::Errno::INVAL.raw_os_error());
     assert!(super::refused("sched_switch", &error).remedy().is_some_and(|remedy| remedy.contains("BTF")));
 }
