@@ -122,10 +122,11 @@ impl TimePart {
     /// No CPU takes as long to wake up.
     const KEPT_NS: u64 = 1_000_000;
 
-    /// Whether the thread was in the queue of a CPU for a long time on average, and nobody is known to have had the CPU meanwhile.
+    /// Whether the thread was in the queue of a CPU for a long time on average, and nobody is known to have had the CPU meanwhile. Where stretches
+    /// were not counted, there is no average.
     #[must_use]
     pub fn is_kept_by_unknown(&self) -> bool {
-        self.spent == Spent::Ready && self.who.is_none() && self.ns / self.times.max(1) >= Self::KEPT_NS
+        self.spent == Spent::Ready && self.who.is_none() && self.times > 0 && self.ns / self.times >= Self::KEPT_NS
     }
 
     /// How many stretches these parts have together; 0 where nobody counted those that take most of their time. Of the time on a CPU, the part

@@ -106,7 +106,10 @@ impl LossThreads {
             return LossRemedy { text, command };
         }
         let command = (self.tid != 0).then(|| format!("taskset -cp CPU {}", self.tid));
-        LossRemedy { text: "give one of the two another CPU".to_owned(), command }
+        // Without a culprit, several had it in turn.
+        let text =
+            if self.culprit.is_some() { "give one of the two another CPU" } else { "give it a CPU on which less runs" };
+        LossRemedy { text: text.to_owned(), command }
     }
 
     /// Against a thread that is preferred, or as good.
@@ -118,14 +121,14 @@ impl LossThreads {
                     .to_owned(),
                 command: None,
             },
-            (ThreadPolicy::RealTime(_), Some(ThreadPolicy::RealTime(other))) if other < 99 => {
+            (ThreadPolicy::RealTime(own), Some(ThreadPolicy::RealTime(other))) if own <= other && other < 99 => {
                 self.set(&Value::Policy(Policy::Fifo(other + 1)))
             }
             (ThreadPolicy::RealTime(_) | ThreadPolicy::Deadline, _)
             | (_, Some(ThreadPolicy::RealTime(_) | ThreadPolicy::Deadline)) => self.apart(),
             (ThreadPolicy::Idle, _) => self.set(&Value::Policy(Policy::Other)),
             (ThreadPolicy::Fair(nice), _) if nice > 0 => self.set(&Value::Nice(0)),
-            (ThreadPolicy::Fair(_), Some(ThreadPolicy::Fair(_))) => {
+            (ThreadPolicy::Fair(_), Some(ThreadPolicy::Fair(other))) if other < 19 => {
                 let Some((culprit, _)) = self.culprit.filter(|(tid, _)| *tid != 0) else { return self.apart() };
                 let command = Remedy::for_value(&Value::Nice(19)).running;
                 let command = command.map(|line| line.replace("TID", &culprit.to_string()));
@@ -199,6 +202,7 @@ pub fn of_loss(loss: &Loss, threads: &LossThreads) -> Option<LossRemedy> {
         }
         LossKind::DelayedAck => say("TCP_NODELAY, or one write for each request"),
         LossKind::FaultFile => say("read the file before (MAP_POPULATE, posix_fadvise(2), mlock(2))"),
+        LossKind::FaultSwap | LossKind::Reclaim if cgroup.is_none() => say("less memory in use, or more of it"),
         LossKind::FaultSwap | LossKind::Reclaim => say(&format!("a higher memory limit{of_group}, or less memory")),
         LossKind::FaultCopy if call.is_some() => say("fork from a small process, use posix_spawn(3), or huge pages"),
         LossKind::FaultNew => {

@@ -405,6 +405,81 @@ fn a_sleep_that_proc_shows_is_not_said_to_be_on_time() {
 }
 
 #[test]
+fn a_sleep_that_lasted_longer_than_it_asked_is_not_said_to_be_as_long_as_that() {
+    let slept = |longer| {
+        let parts = vec![part(Spent::Asleep, 3000 - longer, 300), part(Spent::SleptLonger, longer, 300)];
+        answer(&program(parts, vec![loss(LossKind::OnTime, 0, 0)]))
+    };
+    assert_eq!(slept(1500), "server slept for 1.50 s of 3.00 s longer than it asked for, and the cause is not known.");
+    assert_eq!(slept(60), "server is on time: it slept for 2.94 s of 3.00 s, as long as it asked.");
+}
+
+#[test]
+fn losses_that_do_not_explain_how_far_behind_it_is_are_said_not_to() {
+    let behind_by = |ms, lost: Loss| {
+        let mut run =
+            program(vec![by("cc1", 99, part(Spent::Ready, 90, 30)), part(Spent::Unknown, 2910, 1)], vec![lost]);
+        budget(&mut run).threads[0].turns =
+            Some(Turns { turns: 220, missed: 100, behind_ns: ms * MS, ..Turns::default() });
+        answer(&run)
+    };
+    let hog = || Loss { place: culprit("cc1"), ..loss(LossKind::HogProcess, 90, 30) };
+    assert_eq!(
+        behind_by(800, hog()),
+        "server is 800 ms behind after 3.00 s: it waited 90.0 ms for its CPU, on which cc1 ran, another process, 30 times. \
+         All that is known explains 11 % of it."
+    );
+    let explained = behind_by(100, hog());
+    assert!(explained.ends_with("30 times."), "{explained}");
+}
+
+#[test]
+fn what_counters_do_not_tell_apart_is_not_named() {
+    let files = |kind, parts: Vec<TimePart>| {
+        let mut run = program(parts, vec![loss(kind, 2700, 0)]);
+        budget(&mut run).source = BudgetSource::Files;
+        (answer(&run), screen(&run))
+    };
+    let ran = || part(Spent::Running, 300, 0);
+    let (queued, _) = files(LossKind::HogProcess, vec![part(Spent::Ready, 2700, 0), ran()]);
+    assert_eq!(queued, "server waited 2.70 s of 3.00 s for its CPU: who had it is not known.");
+    let (waited, table) = files(LossKind::Unknown, vec![part(Spent::Condition, 2700, 0), ran()]);
+    assert_eq!(waited, "server waited 2.70 s of 3.00 s for a lock or a signal: of whom is not known.");
+    assert!(table.contains("waiting for a lock or a signal"), "{table}");
+    let (_, table) = files(LossKind::FaultFile, vec![part(Spent::FaultFile, 2700, 0), ran()]);
+    assert!(table.contains("page faults, from a disk") && !table.contains("Remedy"), "{table}");
+}
+
+#[test]
+fn memory_that_is_reclaimed_in_a_call_is_no_page_fault_and_two_locks_have_two_rows() {
+    let place = || LossPlace { cgroup: Some("/build".into()), ..LossPlace::default() };
+    let reclaim = |in_faults: u64| {
+        let parts = vec![
+            part(Spent::Reclaim, 600 - in_faults, 300),
+            part(Spent::FaultFile, in_faults, 300),
+            part(Spent::Running, 2400, 9),
+        ];
+        said(Loss { place: place(), ..loss(LossKind::Reclaim, 600, 300) }, parts)
+    };
+    assert!(reclaim(0).starts_with("server lost 600 ms of 3.00 s to the reclaim of memory"), "{}", reclaim(0));
+    assert!(
+        reclaim(500).starts_with("server lost 600 ms of 3.00 s in page faults that read again"),
+        "{}",
+        reclaim(500)
+    );
+    let lock = |at, ms| {
+        let thing = Thing { futex: Some(at), ..Thing::default() };
+        TimePart { thing, ..by("worker", 99, part(Spent::Lock, ms, 90)) }
+    };
+    let of_lock = || LossPlace { lock: Some("0xab".into()), holder: Some("worker".into()), ..LossPlace::default() };
+    let shown = |parts| screen(&program(parts, vec![Loss { place: of_lock(), ..loss(LossKind::Lock, 1000, 90) }]));
+    let two = shown(vec![lock(0xab, 1000), lock(0xc0, 900), part(Spent::Running, 1100, 9)]);
+    assert!(two.contains("worker, 0xab") && two.contains("worker, 0xc0"), "{two}");
+    let one = shown(vec![lock(0xab, 1000), part(Spent::Running, 2000, 9)]);
+    assert!(!one.contains("0xab"), "{one}");
+}
+
+#[test]
 fn a_thread_that_misses_deadlines_is_not_said_to_be_on_time() {
     let with = |missed| {
         let mut run = program(vec![part(Spent::Asleep, 3000, 300)], vec![loss(LossKind::OnTime, 0, 300)]);

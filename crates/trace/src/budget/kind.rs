@@ -102,7 +102,11 @@ pub(super) fn of_state(state: char, call: Option<&str>, between_calls: bool, fun
         (None, function) if function.contains("nanosleep") => Spent::Asleep,
         (None, function) if function.contains("futex") => Spent::Condition,
         (None, function) if function.contains("poll") => Spent::Poll,
-        _ => blocked(&key, call, &[function.to_owned()]),
+        _ => match blocked(&key, call, &[function.to_owned()]) {
+            // In these calls it waits for the address space as well as for a disk.
+            Spent::Disk if call.is_some_and(|call| ADDRESS_SPACE.contains(&call)) => Spent::Blocked,
+            kind => kind,
+        },
     }
 }
 
@@ -211,6 +215,13 @@ mod tests {
         ] {
             assert_eq!(super::kind(&key(how, format), call, &names(functions)), kind, "{call:?} {functions:?}");
         }
+    }
+
+    #[test]
+    fn a_state_does_not_tell_a_disk_from_the_address_space() {
+        let waits = |call, function| of_state('D', Some(call), false, function);
+        assert_eq!(waits("mmap", "vm_mmap_pgoff"), Spent::Blocked);
+        assert_eq!(waits("read", "folio_wait_bit_common"), Spent::Disk);
     }
 
     #[test]

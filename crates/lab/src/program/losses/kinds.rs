@@ -1,7 +1,7 @@
 //! The parts of a thread's time as losses: which kind each is, where, and by whom. Parts of one kind and place are one loss.
 
 use punctual_record::{
-    Budget, LossKind, LossPlace, MemoryLimit, Quota, Spent, ThreadBudget, ThreadPolicy, TimePart, Who,
+    Budget, BudgetSource, LossKind, LossPlace, MemoryLimit, Quota, Spent, ThreadBudget, ThreadPolicy, TimePart, Who,
 };
 
 use super::sort::{Found, Sort, share, spent};
@@ -169,6 +169,10 @@ impl<'a> Facts<'a> {
         let of_cgroup = || LossPlace { cgroup: part.thing.cgroup.clone(), ..LossPlace::default() };
         let culprit = || part.who.as_ref().map(|who| who.thread.clone());
         Some(match part.spent {
+            // Counters say that the thread wanted a CPU, and not who had it.
+            Spent::Ready if part.who.is_none() && self.budget.source == BudgetSource::Files => {
+                Sort::kept(LossKind::HogProcess, nowhere())
+            }
             Spent::Ready => self.ready(part.who.as_ref()?)?,
             Spent::Interrupted if self.host_took_as_much() => return None,
             Spent::Interrupted => Sort::by(LossKind::Interrupts, culprit()),
@@ -189,8 +193,13 @@ impl<'a> Facts<'a> {
             Spent::Socket if waits::is_held_back(part, self.acks_are_late) => {
                 Sort::kept(LossKind::DelayedAck, nowhere())
             }
-            Spent::Socket if waits::is_to_send(part) => {
-                Sort::kept(LossKind::Socket, LossPlace { call: part.call.clone(), ..LossPlace::default() })
+            Spent::Socket | Spent::Pipe | Spent::MessageQueue if waits::is_to_send(part) => {
+                let kind = match part.spent {
+                    Spent::Socket => LossKind::Socket,
+                    Spent::Pipe => LossKind::Pipe,
+                    _ => LossKind::MessageQueue,
+                };
+                Sort::kept(kind, LossPlace { call: part.call.clone(), ..LossPlace::default() })
             }
             Spent::Disk => {
                 let (device, call) = (part.thing.device.clone(), part.call.clone());
@@ -296,7 +305,11 @@ impl<'a> Facts<'a> {
     fn slept_longer(&self, part: &TimePart) -> Option<Sort> {
         let each = part.ns / part.times.max(1);
         let by_slack = match self.thread.timer_slack_ns {
-            Some(slack) => slack >= LEAST_SLACK_NS && each >= HALF_TICK_NS.min(slack / 2),
+            // A slack delays by itself at most, and the machine by no more than it does without.
+            Some(slack) => {
+                let by = HALF_TICK_NS.min(slack / 2)..=slack.saturating_mul(2).saturating_add(SLACK_NS);
+                slack >= LEAST_SLACK_NS && by.contains(&each)
+            }
             None => each > SLACK_NS,
         };
         let is_ordinary = matches!(self.thread.policy, ThreadPolicy::Fair(_) | ThreadPolicy::Idle);

@@ -33,10 +33,13 @@ pub(crate) fn losses(budget: &Budget, program: u32) -> Vec<Loss> {
     sum_over_namesakes(&mut found, leader, budget);
     let health = health::health(leader, budget);
     ranked(&mut found);
-    let ill = found.first().is_some_and(|one| health.is_led_by(one, leader));
+    let leads = found.iter().position(|one| health.is_led_by(one, leader));
+    if let Some(at) = leads {
+        found[..=at].rotate_right(1);
+    }
     let healthy = health.loss(leader);
     let listed = found.into_iter().filter(|one| share(one.ns, leader) >= LISTED).map(|one| one.loss(leader));
-    if ill {
+    if leads.is_some() {
         let own = (healthy.kind != LossKind::OnTime && healthy.ns > 0).then_some(healthy);
         listed.chain(of_others(leader, budget)).chain(own).collect()
     } else {

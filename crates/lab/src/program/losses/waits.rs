@@ -18,8 +18,9 @@ const ACKS: [f64; 2] = [0.8, 2.0];
 const FEWEST: u64 = 10;
 /// Calls that change the address space, whose waits for another thread of the process are for its lock.
 const ADDRESS_SPACE: [&str; 7] = ["mmap", "munmap", "mprotect", "mremap", "brk", "madvise", "clone"];
-/// Calls that send, which wait for room in the socket's buffer, and the one that connects.
+/// Calls that send, which wait for room at a socket, in a pipe or in a queue, and the one that connects.
 const SENDS: [&str; 7] = ["sendto", "sendmsg", "sendmmsg", "send", "write", "writev", "sendfile"];
+const SENDS_MESSAGE: [&str; 2] = ["msgsnd", "mq_timedsend"];
 const CONNECT: &str = "connect";
 /// The softirq that ends waits whose time-out counts in ticks of HZ (`SO_RCVTIMEO`, `SO_SNDTIMEO`).
 const TICK: &str = "TIMER";
@@ -76,11 +77,17 @@ pub(super) fn is_tick(part: &TimePart, tick_ns: Option<u64>) -> bool {
     by_tick && part.times >= FEWEST && tick_ns.is_some_and(|tick| each <= TICKS * tick as f64)
 }
 
-/// Whether this wait at a socket is for the other end, of which no process is known, to take data or a connection: the thread has work, and
-/// waits for no input.
+/// Whether this wait at a socket, a pipe or a queue is for the other end, of which no process is known, to take data or a connection: the thread
+/// has work, and waits for no input.
 pub(super) fn is_to_send(part: &TimePart) -> bool {
     let outside = part.who.as_ref().is_none_or(|who| who.tid == 0);
-    outside && part.call.as_deref().is_some_and(|call| call == CONNECT || SENDS.contains(&call))
+    let sends = |call: &str| match part.spent {
+        Spent::Socket => call == CONNECT || SENDS.contains(&call),
+        Spent::Pipe => SENDS.contains(&call),
+        Spent::MessageQueue => SENDS_MESSAGE.contains(&call),
+        _ => false,
+    };
+    outside && part.call.as_deref().is_some_and(sends)
 }
 
 /// Waits for a signal of another thread that time out now and then, to look whether it was missed: those of a monitor of Java.

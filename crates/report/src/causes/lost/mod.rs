@@ -10,7 +10,7 @@ mod threads;
 mod words;
 
 use punctual_record::remedy::{LossThreads, of_loss};
-use punctual_record::{Budget, Causes, Loss, Spent, ThreadBudget, TimePart};
+use punctual_record::{Budget, BudgetSource, Causes, Loss, LossKind, Spent, ThreadBudget, TimePart};
 
 use crate::document::{Album, Block, Item, Section};
 
@@ -82,6 +82,10 @@ fn leading<'a>(budget: &'a Budget, losses: &[Loss]) -> Vec<&'a ThreadBudget> {
 }
 
 fn remedy(budget: &Budget, loss: &Loss) -> Option<Item> {
+    // Counters do not tell a file from swap.
+    if budget.source == BudgetSource::Files && loss.kind == LossKind::FaultFile {
+        return None;
+    }
     let thread = thread_of(budget, loss);
     let ready = thread.into_iter().flat_map(|thread| &thread.parts).filter(|part| part.spent == Spent::Ready);
     let named = |part: &&TimePart| {

@@ -9,12 +9,16 @@ use crate::format::{spoken, unbroken, units};
 
 use super::super::phrase::name;
 use super::threads::thread_of;
-use super::words::{belongs, code, did, end_of};
+use super::words::{code, did, end_of, is_of};
 
 /// A thread that misses more than one turn in this number is not on time.
 const MISSED: u64 = 50;
 /// A thread that is this far behind, as a share of the run, is said to be.
 const BEHIND: f64 = 0.01;
+/// Losses that are less than one in this many of how far a thread is behind do not explain it.
+const EXPLAINS: u64 = 2;
+/// A thread that sleeps for this share of the run longer than it asked for is not on time.
+const LONGER: f64 = 0.05;
 /// A thread that sleeps for this share of the run mostly sleeps.
 const ASLEEP: f64 = 0.5;
 /// Calls that sleep for a time.
@@ -37,6 +41,7 @@ enum Clause {
 pub(crate) fn sentences(budget: &Budget, losses: &[Loss]) -> Vec<String> {
     let Some(first) = losses.first() else { return Vec::new() };
     let mut sentences = vec![sentence(budget, first)];
+    sentences.extend(explained(budget, losses));
     let place = thread_of(budget, first).and_then(|thread| called_from(first, thread));
     // After a sentence about a wait, "its" would be that of the wait.
     let whose = if place.is_some() {
@@ -46,7 +51,7 @@ pub(crate) fn sentences(budget: &Budget, losses: &[Loss]) -> Vec<String> {
     };
     sentences.extend(place);
     if is_healthy(first.kind)
-        && let Some(next) = losses.get(1)
+        && let Some(next) = losses[1..].iter().max_by_key(|loss| loss.ns)
         && let Some(thread) = thread_of(budget, next)
     {
         let share = next.ns as f64 / thread.wall_ns.max(1) as f64;
@@ -63,7 +68,7 @@ const PLACED: u64 = 4;
 fn called_from(loss: &Loss, thread: &ThreadBudget) -> Option<String> {
     let LossPlace { culprit, peer, holder, file, call, .. } = &loss.place;
     let names = [culprit, peer, holder].map(Option::as_deref);
-    let mut parts: Vec<&TimePart> = thread.parts.iter().filter(|part| belongs(part.spent, loss.kind)).collect();
+    let mut parts: Vec<&TimePart> = thread.parts.iter().filter(|part| is_of(part, loss)).collect();
     // What the sentence names may be further down the chain: then it is about none of the parts more than about the others.
     narrow(&mut parts, |part| part.who.as_ref().is_some_and(|who| names.contains(&Some(&who.thread))));
     narrow(&mut parts, |part| file.is_some() && part.thing.file == *file);
@@ -119,31 +124,7 @@ fn sentence(budget: &Budget, loss: &Loss) -> String {
     let wall = thread.map(|thread| thread.wall_ns);
     let turns = thread.and_then(|thread| thread.turns.as_ref());
     if loss.kind == LossKind::OnTime {
-        if let Some(turns) = turns.filter(|turns| turns.missed.saturating_mul(MISSED) > turns.turns) {
-            let (missed, all) = (units::count(turns.missed), units::count(turns.turns));
-            return format!("{who} misses {missed} of {all} deadlines, and nothing is known to keep it from them.");
-        }
-        let met = turns.filter(|turns| turns.turns > 0).map(|turns| match turns.missed {
-            0 => format!(": it meets all {} deadlines", units::count(turns.turns)),
-            missed => format!(": it misses {} of {} deadlines", units::count(missed), units::count(turns.turns)),
-        });
-        let slept = thread.map_or(0, super::words::asleep);
-        let slept = wall
-            .filter(|wall| slept as f64 >= ASLEEP * *wall as f64)
-            .map(|wall| format!("slept for {} of {}", spoken::duration(slept), spoken::duration(wall)));
-        // What /proc shows of a sleep is that it goes on.
-        if let (None, Some(slept), BudgetSource::Files) = (&met, &slept, budget.source) {
-            return format!("{who} {slept}, and whether it woke up on time is not known.");
-        }
-        let slept = slept.map(|slept| format!(": it {slept}, as long as it asked"));
-        return match (met.or(slept), wall) {
-            (None, Some(wall)) => {
-                let ran = thread.map_or(0, super::words::ran);
-                let (ran, wall) = (spoken::duration(ran), spoken::duration(wall));
-                format!("{who} ran for {ran} of {wall}, and nothing is known to keep it.")
-            }
-            (how, _) => format!("{who} is on time{}.", how.unwrap_or_default()),
-        };
+        return of_the_punctual(budget, loss);
     }
     let clause = clause(loss, thread);
     let behind = turns.map_or(0, |turns| turns.behind_ns);
@@ -153,6 +134,55 @@ fn sentence(budget: &Budget, loss: &Loss) -> String {
             format!("{who} is {behind} behind after {wall}: {}.", of_the_late(&clause, loss))
         }
         None => format!("{who} {}.", plain(&clause, loss, wall)),
+    }
+}
+
+/// How much of it is explained, of a thread that is further behind than it lost.
+fn explained(budget: &Budget, losses: &[Loss]) -> Option<String> {
+    let first = losses.first().filter(|loss| !is_healthy(loss.kind))?;
+    let thread = thread_of(budget, first)?;
+    let behind = thread.turns.as_ref()?.behind_ns;
+    let lost = losses.iter().filter(|loss| loss.tid == first.tid && !is_healthy(loss.kind));
+    let lost = lost.fold(0u64, |sum, loss| sum.saturating_add(loss.ns));
+    let is_little = behind as f64 >= BEHIND * thread.wall_ns as f64 && lost < behind / EXPLAINS;
+    is_little.then(|| format!("All that is known explains {} of it.", spoken::share(lost as f64 / behind as f64)))
+}
+
+/// The sentence of a thread that nothing is known to keep.
+fn of_the_punctual(budget: &Budget, loss: &Loss) -> String {
+    let who = name(&loss.subject);
+    let thread = thread_of(budget, loss);
+    let wall = thread.map(|thread| thread.wall_ns);
+    let turns = thread.and_then(|thread| thread.turns.as_ref());
+    if let Some(turns) = turns.filter(|turns| turns.missed.saturating_mul(MISSED) > turns.turns) {
+        let (missed, all) = (units::count(turns.missed), units::count(turns.turns));
+        return format!("{who} misses {missed} of {all} deadlines, and nothing is known to keep it from them.");
+    }
+    let met = turns.filter(|turns| turns.turns > 0).map(|turns| match turns.missed {
+        0 => format!(": it meets all {} deadlines", units::count(turns.turns)),
+        missed => format!(": it misses {} of {} deadlines", units::count(missed), units::count(turns.turns)),
+    });
+    let slept = thread.map_or(0, super::words::asleep);
+    let slept = wall
+        .filter(|wall| slept as f64 >= ASLEEP * *wall as f64)
+        .map(|wall| format!("slept for {} of {}", spoken::duration(slept), spoken::duration(wall)));
+    // What /proc shows of a sleep is that it goes on.
+    if let (None, Some(slept), BudgetSource::Files) = (&met, &slept, budget.source) {
+        return format!("{who} {slept}, and whether it woke up on time is not known.");
+    }
+    let longer = thread.map_or(0, super::words::slept_longer);
+    if let (None, Some(wall)) = (&met, wall.filter(|wall| longer as f64 >= LONGER * *wall as f64)) {
+        let [longer, wall] = [longer, wall].map(spoken::duration);
+        return format!("{who} slept for {longer} of {wall} longer than it asked for, and the cause is not known.");
+    }
+    let slept = slept.map(|slept| format!(": it {slept}, as long as it asked"));
+    match (met.or(slept), wall) {
+        (None, Some(wall)) => {
+            let ran = thread.map_or(0, super::words::ran);
+            let (ran, wall) = (spoken::duration(ran), spoken::duration(wall));
+            format!("{who} ran for {ran} of {wall}, and nothing is known to keep it.")
+        }
+        (how, _) => format!("{who} is on time{}.", how.unwrap_or_default()),
     }
 }
 
@@ -234,6 +264,9 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         LossKind::HogThread => {
             did("waited", on_which(if one { ", a thread of its own" } else { ", threads of its own" }), None)
         }
+        LossKind::HogProcess if is_kept_by_nobody(thread) => {
+            did("waited", " for its CPU".to_owned(), Some("who had it is not known".to_owned()))
+        }
         LossKind::HogProcess => {
             did("waited", on_which(if one { ", another process" } else { ", other processes" }), None)
         }
@@ -288,8 +321,11 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
             did("waited", format!(" for a signal of another {by}"), detail)
         }
         LossKind::Barrier => did("waited", " at a barrier".to_owned(), by("arrived last")),
-        LossKind::Pipe => did("waited", " at a pipe".to_owned(), meanwhile(&peer, loss, thread)),
-        LossKind::MessageQueue => did("waited", " at a message queue".to_owned(), meanwhile(&peer, loss, thread)),
+        LossKind::Pipe | LossKind::MessageQueue => {
+            let at = if loss.kind == LossKind::Pipe { " at a pipe" } else { " at a message queue" };
+            let room = call.map(|call| format!("{call} waited for room"));
+            did("waited", at.to_owned(), room.or_else(|| meanwhile(&peer, loss, thread)))
+        }
         LossKind::Socket => {
             let sends = call.map(|call| match call.as_str() {
                 CONNECT => format!("{call} waited for the other end to answer"),
@@ -313,7 +349,7 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
             did("waited", " at a TCP socket".to_owned(), Some(detail.to_owned()))
         }
         LossKind::FaultFile => {
-            did("lost", format!(" in page faults that read {}", file.unwrap_or_else(|| "files".to_owned())), None)
+            did("lost", format!(" in page faults that read {}", file.unwrap_or_else(|| "from a disk".to_owned())), None)
         }
         LossKind::FaultSwap => did("lost", " in page faults that read swap".to_owned(), too_small()),
         LossKind::FaultCopy => {
@@ -325,7 +361,8 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
         }
         LossKind::FaultNew => did("lost", " in page faults that take new memory".to_owned(), None),
         LossKind::Reclaim => {
-            let what = if cgroup.is_some() {
+            let reclaimed = thread.map_or(0, super::words::reclaimed);
+            let what = if cgroup.is_some() && reclaimed <= loss.ns / 2 {
                 " in page faults that read again what was dropped"
             } else {
                 " to the reclaim of memory"
@@ -370,6 +407,9 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
             let ended = call.map(|call| format!("{call} timed out {}", often(loss.times)));
             did("waited for input for", String::new(), ended.or_else(|| meanwhile(&peer, loss, thread)))
         }
+        LossKind::Unknown if is_at_a_futex(loss, thread) => {
+            did("waited", " for a lock or a signal".to_owned(), Some("of whom is not known".to_owned()))
+        }
         LossKind::Unknown => did("was blocked for", String::new(), Some("the cause is unknown".to_owned())),
         LossKind::OnTime => did("is on time, and lost", String::new(), None),
     }
@@ -402,6 +442,20 @@ fn had_the_cpu(loss: &Loss, thread: Option<&ThreadBudget>) -> (String, bool) {
     let its = parts.fold(0u64, |sum, part| sum.saturating_add(part.ns));
     let one = its == 0 || its.saturating_mul(2) >= loss.ns;
     (if one { name(culprit) } else { format!("{} and others", name(culprit)) }, one)
+}
+
+/// Whether counters alone show that it waited for its CPU.
+fn is_kept_by_nobody(thread: Option<&ThreadBudget>) -> bool {
+    let queued = thread.into_iter().flat_map(|thread| &thread.parts).filter(|part| part.spent == Spent::Ready);
+    let mut queued = queued.peekable();
+    queued.peek().is_some() && queued.all(|part| part.who.is_none())
+}
+
+/// Whether most of a wait of unknown cause is for a lock or a signal of nobody knows whom.
+fn is_at_a_futex(loss: &Loss, thread: Option<&ThreadBudget>) -> bool {
+    let waits = |part: &&TimePart| part.spent == Spent::Condition && part.who.is_none();
+    let parts = thread.into_iter().flat_map(|thread| &thread.parts).filter(waits);
+    parts.fold(0u64, |sum, part| sum.saturating_add(part.ns)) > loss.ns / 2
 }
 
 fn bracketed(known: &Option<String>) -> String {
@@ -475,7 +529,7 @@ fn longest(loss: &Loss, thread: Option<&ThreadBudget>, who: Option<&str>) -> Opt
 /// The longest of the waits for that thread.
 fn longest_wait<'a>(loss: &Loss, thread: Option<&'a ThreadBudget>, who: Option<&str>) -> Option<&'a TimePart> {
     let is_it = |part: &&TimePart| {
-        super::words::belongs(part.spent, loss.kind) && part.who.as_ref().map(|other| other.thread.as_str()) == who
+        super::words::is_of(part, loss) && part.who.as_ref().map(|other| other.thread.as_str()) == who
     };
     thread?.parts.iter().filter(is_it).max_by_key(|part| part.ns)
 }

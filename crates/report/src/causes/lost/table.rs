@@ -6,7 +6,7 @@ use crate::document::{Column, Paint, Row, Table};
 use crate::format::units;
 
 use super::super::phrase::name;
-use super::words::{belongs, label, what};
+use super::words::{belongs, is_of, label, what};
 
 /// Parts of one kind.
 struct Group<'a> {
@@ -27,6 +27,12 @@ impl Group<'_> {
 
     fn longest(&self) -> u64 {
         self.parts.iter().map(|part| part.longest_ns).max().unwrap_or(0)
+    }
+
+    /// Whether a loss is of this. The time-outs of waits for an interpreter's lock are.
+    fn is_of(&self, loss: &Loss) -> bool {
+        let of_interpreter = loss.kind == LossKind::InterpreterLock && belongs(self.spent, loss.kind);
+        of_interpreter || self.parts.iter().any(|part| is_of(part, loss))
     }
 
     /// Who and what took the most of it, and how many others.
@@ -64,8 +70,12 @@ pub(super) fn table(thread: &ThreadBudget, source: BudgetSource, most: usize, sp
         Column::right("longest", 30),
         Column::left("who, what", Column::ALWAYS),
     ];
-    let is_it = |group: &Group<'_>| spoken_of.is_some_and(|loss| belongs(group.spent, loss.kind));
+    let is_it = |group: &Group<'_>| spoken_of.is_some_and(|loss| group.is_of(loss));
     let mut groups = groups(thread, spoken_of);
+    // One lock alone needs no mark.
+    if groups.iter().filter(|group| group.lock.is_some()).count() == 1 {
+        groups.iter_mut().for_each(|group| group.lock = None);
+    }
     // The longest first; what is spoken of is among those that have a row.
     groups.sort_by_key(|group| std::cmp::Reverse(group.ns()));
     if let Some(at) = groups.iter().position(is_it).filter(|at| *at >= most) {
@@ -113,7 +123,11 @@ fn row(thread: &ThreadBudget, source: BudgetSource, group: &Group<'_>, spoken_of
         units::share(share(thread, group.ns())),
         known(group.times(), units::count),
         known(group.longest(), units::duration),
-        group.what(),
+        [group.what(), group.lock.map_or(String::new(), |at| format!("{at:#x}"))]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .collect::<Vec<_>>()
+            .join(", "),
     ];
     Row::Cells(cells, if spoken_of.is_some() { Paint::Name } else { Paint::Plain })
 }

@@ -28,6 +28,9 @@ pub(super) const fn label(spent: Spent, source: BudgetSource) -> &'static str {
     match spent {
         // What /proc shows of a sleep is that it goes on.
         Spent::Asleep if matches!(source, BudgetSource::Files) => "asleep",
+        // A lock that nobody owns by its word is a futex like any other.
+        Spent::Condition if matches!(source, BudgetSource::Files) => "waiting for a lock or a signal",
+        Spent::FaultFile if matches!(source, BudgetSource::Files) => "page faults, from a disk",
         Spent::Running => "running",
         Spent::Interrupted => "interrupts on its CPU",
         Spent::Host => "the host ran others",
@@ -154,7 +157,7 @@ pub(super) const fn belongs(spent: Spent, kind: LossKind) -> bool {
         LossKind::FaultSwap => matches!(spent, Spent::FaultSwap | Spent::Reclaim),
         LossKind::FaultCopy => matches!(spent, Spent::FaultCopy),
         LossKind::Reclaim => matches!(spent, Spent::Reclaim | Spent::FaultFile),
-        LossKind::MmapLock => matches!(spent, Spent::MmapLock),
+        LossKind::MmapLock => matches!(spent, Spent::MmapLock | Spent::Blocked),
         // An event loop hears of its end by a pipe.
         LossKind::Child => matches!(spent, Spent::Child | Spent::Poll),
         LossKind::Spawn => matches!(spent, Spent::Spawn),
@@ -163,7 +166,7 @@ pub(super) const fn belongs(spent: Spent, kind: LossKind) -> bool {
         LossKind::FaultNew | LossKind::Allocator => matches!(spent, Spent::FaultNew),
         LossKind::EventLoop => matches!(spent, Spent::Asleep),
         LossKind::OwnWork | LossKind::Computes => matches!(spent, Spent::Running),
-        LossKind::Unknown => matches!(spent, Spent::Blocked | Spent::Unknown),
+        LossKind::Unknown => matches!(spent, Spent::Blocked | Spent::Unknown | Spent::Condition),
         LossKind::OnTime => false,
         LossKind::Input => {
             matches!(
@@ -172,6 +175,15 @@ pub(super) const fn belongs(spent: Spent, kind: LossKind) -> bool {
             )
         }
     }
+}
+
+/// Whether this part is one of the loss: of several locks, one of the lock that it is about.
+pub(super) fn is_of(part: &TimePart, loss: &Loss) -> bool {
+    let is_the_lock = match &loss.place.lock {
+        Some(lock) => part.spent == Spent::Lock && part.thing.futex.is_some_and(|at| format!("{at:#x}") == *lock),
+        None => !loss.place.file_lock || part.spent == Spent::FileLock,
+    };
+    belongs(part.spent, loss.kind) && is_the_lock
 }
 
 /// The time of a thread that a loss of this kind is made of, ns.
@@ -183,6 +195,16 @@ pub(super) fn spent(thread: &ThreadBudget, loss: &Loss) -> u64 {
 /// For how long a thread slept, as long as it asked, ns.
 pub(super) fn asleep(thread: &ThreadBudget) -> u64 {
     sum_of(thread, Spent::Asleep)
+}
+
+/// For how long a thread slept beyond what it asked for, ns.
+pub(super) fn slept_longer(thread: &ThreadBudget) -> u64 {
+    sum_of(thread, Spent::SleptLonger)
+}
+
+/// For how long a thread reclaimed memory, ns.
+pub(super) fn reclaimed(thread: &ThreadBudget) -> u64 {
+    sum_of(thread, Spent::Reclaim)
 }
 
 /// For how long a thread ran, ns.

@@ -247,6 +247,7 @@ fn a_sleep_is_longer_by_slack_and_the_usual_slack_is_no_loss() {
         "0.28 ms each: no tick comes so soon on average"
     );
     assert_eq!(with(Some(50_000), ThreadPolicy::RealTime(50), 1500, 30_000), LossKind::OnTime, "it has no slack");
+    assert_eq!(with(Some(50_000), fair, 1500, 300), LossKind::OnTime, "5 ms each: no slack of 50 us does that");
 }
 
 #[test]

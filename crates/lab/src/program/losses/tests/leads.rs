@@ -28,6 +28,28 @@ fn a_program_that_is_well_is_said_to_be_well() {
 }
 
 #[test]
+fn a_queue_that_is_too_short_to_lead_hides_no_other_loss() {
+    let queued = || by(stranger("cc1"), part(Spent::Ready, 290, 90));
+    let disk = in_call("fdatasync", part(Spent::Disk, 250, 40));
+    let all = judged(vec![queued(), disk, part(Spent::Running, 1700, 40)]);
+    let kinds: Vec<LossKind> = all.iter().map(|loss| loss.kind).collect();
+    assert_eq!(kinds, [LossKind::Disk, LossKind::HogProcess, LossKind::Computes]);
+    assert_eq!(kind(vec![queued(), part(Spent::Running, 1700, 40)]), LossKind::Computes, "the CPU is shared");
+}
+
+#[test]
+fn counters_that_show_a_queue_show_a_loss_though_not_by_whom() {
+    let with = |source, ready: TimePart| {
+        let budget = Budget { source, ..of(vec![main(vec![part(Spent::Running, 100, 0), ready])]) };
+        losses(&budget, PROGRAM).swap_remove(0)
+    };
+    let loss = with(BudgetSource::Files, part(Spent::Ready, 2700, 0));
+    assert_eq!((loss.kind, loss.ns, loss.place.culprit), (LossKind::HogProcess, 2700 * MS, None));
+    assert_eq!(with(BudgetSource::Files, part(Spent::Ready, 30, 0)).kind, LossKind::OnTime, "1 % of the run");
+    assert_eq!(with(BudgetSource::Kernel, part(Spent::Ready, 2700, 9)).kind, LossKind::OnTime, "nobody had the CPU");
+}
+
+#[test]
 fn what_is_blocked_for_an_unknown_cause_is_not_said_to_be_well() {
     let computes = || part(Spent::Running, 200, 90);
     let unknown = first(vec![computes(), part(Spent::Blocked, 2700, 90)]);

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use punctual_record::{
-    Budget, Loss, LossKind, MemoryLimit, Quota, SourceLine, Spent, Steal, Stop, StopSignal, Thing, ThreadBudget,
-    ThreadPolicy, TimePart, Turns, Who,
+    Budget, BudgetSource, Loss, LossKind, MemoryLimit, Quota, SourceLine, Spent, Steal, Stop, StopSignal, Thing,
+    ThreadBudget, ThreadPolicy, TimePart, Turns, Who,
 };
 
 use super::losses;

@@ -46,6 +46,23 @@ fn the_lock_of_a_file_has_that_file_and_not_the_one_to_which_its_holder_writes()
 }
 
 #[test]
+fn a_writer_that_nobody_reads_waits_for_room_and_not_for_input() {
+    let alone = |call, spent| first(vec![in_call(call, part(spent, 2900, 1))]);
+    for (call, spent, kind) in [
+        ("write", Spent::Pipe, LossKind::Pipe),
+        ("msgsnd", Spent::MessageQueue, LossKind::MessageQueue),
+        ("read", Spent::Pipe, LossKind::Input),
+        ("msgrcv", Spent::MessageQueue, LossKind::Input),
+    ] {
+        let loss = alone(call, spent);
+        assert_eq!(loss.kind, kind, "{call}");
+        assert_eq!(loss.place.call.is_some(), kind != LossKind::Input, "{call}");
+    }
+    let read = by(stranger("reader"), in_call("write", part(Spent::Pipe, 2900, 90)));
+    assert_eq!(first(vec![read]).place.peer.as_deref(), Some("reader"), "who reads is known");
+}
+
+#[test]
 fn each_lock_is_a_loss_of_its_own() {
     let wait = |address, ms| at(futex(address), part(Spent::Lock, ms, 90));
     let all = judged(vec![wait(0xa, 200), wait(0xb, 1500), wait(0xa, 100)]);
