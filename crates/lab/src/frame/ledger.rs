@@ -2,6 +2,7 @@
 //! ([`LeftOut`]), and the conditions of a run, applied and put back, with the record's view of them: requested, applied, refused and not
 //! restored, in words and as code. Results survive even if the measuring thread must be left behind.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use punctual::NotRestored;
@@ -30,6 +31,8 @@ pub(crate) struct Ledger {
     pub(crate) own: Sum,
     /// The batches that do not count.
     pub(crate) left_out: LeftOut,
+    /// Cells of which a batch does not count because time broke.
+    pub(crate) broken: BTreeSet<usize>,
     /// The condition whose loss ended the run, because the caller requires it.
     pub(crate) not_kept: Option<NotKept>,
     /// Number of CPUs, on a virtual machine only.
@@ -167,7 +170,7 @@ impl Ledger {
     /// Gives up each cell that was tried and has no batch that counts, with the reason. `label`: the variant of a
     /// cell.
     pub(crate) fn give_reasons<'l>(&mut self, label: impl Fn(usize) -> &'l str) {
-        let Self { tallies, failures, left_out, not_kept, .. } = self;
+        let Self { tallies, failures, left_out, broken, not_kept, .. } = self;
         for (cell, tally) in tallies.iter().enumerate() {
             if tally.count() > 0 || failures[cell].is_some() {
                 continue;
@@ -176,7 +179,7 @@ impl Ledger {
                 Unavailable::but(format!("the run ended before: {} was lost", lost.condition), lost.remedy.clone())
             });
             let lost = || left_out.lost_of(label(cell)).map(lost_again_and_again);
-            let broken = || left_out.last_break().map(|_| broken_again_and_again());
+            let broken = || broken.contains(&cell).then(broken_again_and_again);
             failures[cell] = ended.or_else(lost).or_else(broken).map(Failure::Impossible);
         }
     }
@@ -251,6 +254,7 @@ impl LeftOut {
     }
 
     /// A break in time, if there was one.
+    #[cfg(test)]
     pub(crate) fn last_break(&self) -> Option<Break> {
         self.broken.last().map(|(broken, _)| *broken)
     }

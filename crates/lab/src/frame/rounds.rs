@@ -237,7 +237,7 @@ impl Rounds<'_> {
                 return Err(Ended);
             }
             if !missing.is_empty() {
-                self.leave_out(Spoilt::Lost(missing))?;
+                self.leave_out(slot.cell, Spoilt::Lost(missing))?;
                 return Ok(false);
             }
             recorder.clear();
@@ -249,7 +249,7 @@ impl Rounds<'_> {
                     return Ok(true);
                 }
                 Done::Spoilt(why) => {
-                    self.leave_out(why)?;
+                    self.leave_out(slot.cell, why)?;
                     let took = course.gone().saturating_sub(started);
                     if !self.schedule.counts_samples() && took > course.left() {
                         return Ok(true);
@@ -287,16 +287,18 @@ impl Rounds<'_> {
             return Err(Ended);
         }
         let spoilt = self.spoilt(slot, &before, &outcome, applied, recorder);
+        let ends = linux::stop::requested();
         if outcome == Err(Failure::Stopped) {
             // A break may be why the time is over.
-            if let Some(why @ Spoilt::Broken(_)) = spoilt {
-                self.leave_out(why)?;
+            if let Some(why @ Spoilt::Broken(_)) = spoilt.filter(|_| !ends) {
+                self.leave_out(slot.cell, why)?;
             }
             return Err(Ended);
         }
         match spoilt {
-            // Ending a run may free its threads from their CPUs: then no other program took a condition away.
-            Some(Spoilt::Lost(_)) if linux::stop::requested() => return Err(Ended),
+            // Ending a run may free its threads from their CPUs: then no other program took a condition away. And timeout(1) continues the
+            // program that it ends (SIGCONT), which is no stop.
+            Some(_) if ends => return Err(Ended),
             Some(why) => return Ok(Done::Spoilt(why)),
             None => {}
         }
@@ -339,8 +341,11 @@ impl Rounds<'_> {
     }
 
     /// Enters a batch that does not count. The loss of a required condition ends the run.
-    fn leave_out(&self, why: Spoilt) -> Result<(), Ended> {
+    fn leave_out(&self, cell: usize, why: Spoilt) -> Result<(), Ended> {
         let mut ledger = self.ledger.open();
+        if matches!(why, Spoilt::Broken(_)) {
+            ledger.broken.insert(cell);
+        }
         ledger.left_out.add(&why, now_ns(Clock::Monotonic));
         match why {
             Spoilt::Lost(mut lost) if self.request.require && !lost.is_empty() => {

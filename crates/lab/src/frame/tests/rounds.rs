@@ -43,6 +43,8 @@ enum Happens {
     ClockSet,
     /// The process is stopped, which also ends the call early.
     Stopped,
+    /// The end of a run by timeout(1), which continues the program.
+    ContinuedByAStop,
     Failed,
 }
 
@@ -87,6 +89,11 @@ impl Bench for Fake {
             Happens::Stopped => {
                 CONTINUED.set(true);
                 return Err(failure());
+            }
+            Happens::ContinuedByAStop => {
+                CONTINUED.set(true);
+                linux::stop::request();
+                return Err(Failure::Stopped);
             }
             Happens::Failed => return Err(failure()),
         }
@@ -178,6 +185,13 @@ fn a_batch_in_which_the_clock_was_set_is_left_out_and_repeated() {
 }
 
 #[test]
+fn a_method_without_a_turn_is_not_said_to_lack_samples_by_a_break_in_another() {
+    let mut ledger = Ledger { broken: [0].into(), ..Ledger::empty(2, 1) };
+    ledger.give_reasons(|_| "as found");
+    assert!(matches!(ledger.failures.as_slice(), [Some(Failure::Impossible(_)), None]), "{:?}", ledger.failures);
+}
+
+#[test]
 fn a_call_that_a_stop_ended_early_has_not_failed_and_another_has() {
     let (ledger, seen) = performed(true, false, |number| only(number, 2, Happens::Stopped));
     assert_eq!((ledger.tallies[0].count(), seen.kept), (100, vec![1, 3, 4, 5, 6]));
@@ -197,4 +211,13 @@ fn a_condition_that_the_end_of_the_run_took_away_is_not_lost() {
     let (ledger, seen) = performed(true, true, |number| only(number, 3, Happens::SlackLostByAStop));
     assert_eq!(seen.kept, [1, 2], "the batch that the end came into does not count");
     assert!(ledger.left_out.lost_of("as found").is_none(), "{:?}", ledger.left_out);
+}
+
+#[test]
+fn a_continuation_that_comes_with_the_end_of_the_run_is_no_stop() {
+    if !in_a_process_of_its_own("frame::tests::rounds::a_continuation_that_comes_with_the_end_of_the_run_is_no_stop") {
+        return;
+    }
+    let (ledger, _) = performed(true, false, |number| only(number, 1, Happens::ContinuedByAStop));
+    assert_eq!((ledger.left_out.last_break(), ledger.failures), (None, vec![None]));
 }
