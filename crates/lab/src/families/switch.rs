@@ -115,7 +115,7 @@ impl Plan {
             report.series.push(series(&tally(followed.into_iter()), Quantity::Settling));
         } else {
             let why = format!(
-                "the speed does not follow the governor here: loops differed after {} of {} switches",
+                "a change of speed was seen after {} of {} switches: too few to time it",
                 followed.len(),
                 switches.len()
             );

@@ -23,7 +23,20 @@ pub(crate) fn machine(run: &Run) -> Section {
     facts.extend(host.cpu_quota.map(|cpus| ("CPU limit", format!("{} CPUs, by the cgroup", units::significant(cpus)))));
     let isolated = host.isolated_cpus.clone().filter(|list| !list.is_empty());
     facts.extend(isolated.map(|list| ("isolated", format!("CPUs {list}"))));
-    let asked: Vec<&str> = naming::asked_of_all(run).iter().map(|setting| setting.phrase.as_str()).collect();
+    let refused = |condition: &str| {
+        run.conditions.iter().flat_map(|set| &set.refused).find(|refusal| refusal.condition == condition)
+    };
+    // A phrase is about what holds.
+    let asked = naming::asked_of_all(run).into_iter();
+    let (refused, asked): (Vec<_>, Vec<_>) =
+        asked.map(|setting| (refused(&setting.condition), setting)).partition(|(refusal, _)| refusal.is_some());
+    let asked: Vec<&str> = asked.iter().map(|(_, setting)| setting.phrase.as_str()).collect();
+    let refused: Vec<String> = refused
+        .iter()
+        .filter_map(|(refusal, _)| {
+            refusal.map(|refusal| format!("{} {}", refusal.condition, refusal.asked).trim_end().to_owned())
+        })
+        .collect();
     // The name of a single set begins with it.
     let is_named = |asked: &String| match run.conditions.as_slice() {
         [only] => only.label.starts_with(asked),
@@ -31,6 +44,7 @@ pub(crate) fn machine(run: &Run) -> Section {
     };
     let asked = Some(asked.join(", ")).filter(|asked| !asked.is_empty() && !is_named(asked));
     facts.extend(asked.map(|asked| ("asked", asked)));
+    facts.extend((!refused.is_empty()).then(|| ("refused", refused.join(", "))));
     let facts = facts.into_iter().map(|(name, fact)| (name.to_owned(), keep_units(&fact))).collect();
     Section::default().with(Block::Line(name(host))).with(Block::Facts(facts))
 }

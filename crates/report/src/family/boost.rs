@@ -196,7 +196,8 @@ fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
         let rust = "let activation = boost.wait_until(at)?; /* work */ boost.done(activation, deadline)?;".to_owned();
         one(boost, "punctual::cpufreq::Boost", price, Code { rust: Some(rust), ..Code::default() })
     });
-    let full = series_of(PERFORMANCE).map(|full| {
+    let is_another = |_: &Boost<'_>| found.metrics.governor.as_deref() != Some(PERFORMANCE);
+    let full = series_of(PERFORMANCE).filter(is_another).map(|full| {
         let Remedy { name, price, code, .. } = Remedy::for_value(&Value::Governor(PERFORMANCE.to_owned()));
         let energy = power(&found, &full).or(price.energy);
         one(full, &name, Price { energy, ..price }, code)

@@ -166,7 +166,7 @@ fn table(rows: &[Paced<'_>]) -> Table {
     rows.sort_by_key(|s| s.summary.p99.unwrap_or(i64::MAX));
     Columns::new()
         .left("method", ALWAYS, |s: &Paced<'_>| name(s))
-        .known("a second", ALWAYS, |s| median_rate(s), units::rate)
+        .known("a second", ALWAYS, |s| reached(s), units::rate)
         .ns("late p50", ALWAYS, |s| s.summary.p50)
         .ns("p99", ALWAYS, |s| s.summary.p99)
         .share("CPU", 90, |s| s.cpu_share)
@@ -318,7 +318,7 @@ fn kept(run: &Run, rate: f64, rows: &[Paced<'_>]) -> Vec<(String, Option<String>
     if let Some(cheapest) = cheapest.filter(|c| held.len() > 1 && known.first() != Some(&name(c))) {
         sentences.push((format!("Cheapest of them: {}.", say(cheapest)), Some(name(cheapest))));
     }
-    let slowest = rows.iter().filter_map(|s| Some((median_rate(s)?, s))).min_by(|a, b| a.0.total_cmp(&b.0));
+    let slowest = rows.iter().filter_map(|s| Some((reached(s)?, s))).min_by(|a, b| a.0.total_cmp(&b.0));
     if let Some((reached, series)) = slowest.filter(|(reached, _)| *reached < rate * 0.99) {
         let text = format!(
             "Slowest: {}, with {} of {} a second.",
@@ -345,10 +345,11 @@ fn least_late(run: &Run, held: &[Paced<'_>]) -> Option<(String, Vec<String>)> {
     let pairs: Vec<_> = against(Figure::P99).chain(against(Figure::P50)).collect();
     let effects = rounds::test(run, &pairs);
     let (p99s, p50s) = effects.split_at(rivals.len());
-    // Who is shown to be later at p50 is no equal, however little its p99 says.
+    // Who is shown to be later or earlier at p50 is no equal, however little its p99 says.
     let which = |outcome: Outcome| -> Vec<String> {
         let matching = rivals.iter().zip(p99s).zip(p50s);
-        let matching = matching.filter(|((_, p99), p50)| p99.outcome == outcome && p50.outcome != Outcome::Better);
+        let is_apart = |outcome: Outcome| matches!(outcome, Outcome::Better | Outcome::Worse);
+        let matching = matching.filter(|((_, p99), p50)| p99.outcome == outcome && !is_apart(p50.outcome));
         matching.map(|((s, _), _)| name(s)).collect()
     };
     let (ties, untested) = (which(Outcome::NoDifference), which(Outcome::NotTested));
@@ -357,6 +358,12 @@ fn least_late(run: &Run, held: &[Paced<'_>]) -> Option<(String, Vec<String>)> {
         false => format!("Least late of those that held the rate within 1 %: {}", say(best)),
     };
     text.push_str(&not_told_apart(&ties, &untested));
+    let earlier = rivals.iter().zip(p99s.iter().zip(p50s));
+    let earlier = earlier.filter(|(_, (p99, p50))| p99.outcome != Outcome::Better && p50.outcome == Outcome::Worse);
+    let earlier: Vec<String> = earlier.map(|(s, _)| name(s)).collect();
+    if !earlier.is_empty() {
+        text.push_str(&format!("; earlier at p50: {}", listed(&earlier, 4)));
+    }
     let others: Vec<String> = held.iter().filter(|s| !like(s)).map(|s| name(s)).collect();
     if !others.is_empty() {
         text.push_str(&format!("; not comparable, by another clock: {}", listed(&others, 4)));
@@ -402,6 +409,11 @@ fn long_run(rows: &[Paced<'_>]) -> Vec<String> {
     sentences
 }
 
+/// The rate of all trials together, by which it is judged whether the rate was held.
+fn reached(s: &Paced<'_>) -> Option<f64> {
+    s.metrics.rate_reached.or(s.metrics.rate_p50)
+}
+
 /// The rate of the median trial.
 fn median_rate(s: &Paced<'_>) -> Option<f64> {
     s.metrics.rate_p50.or(s.metrics.rate_reached)
@@ -425,11 +437,13 @@ fn ceiling(rate: f64, rows: &[Paced<'_>]) -> Option<String> {
     let slept = |s: &&Paced<'_>| s.voluntary_switches_per_op.is_none_or(|switches| switches >= 0.01);
     // Those that reach the rate do not show their limit.
     let find = |subjects: [&str; 2]| {
-        let row = |subject: &str| rows.iter().find(|s| s.subject == subject).filter(slept);
+        let fastest = |a: &&Paced<'_>, b: &&Paced<'_>| reached(a).unwrap_or(0.0).total_cmp(&reached(b).unwrap_or(0.0));
+        let row = |subject: &str| rows.iter().filter(|s| s.subject == subject).filter(slept).max_by(fastest);
         subjects.into_iter().find_map(row).filter(slow)
     };
-    let shortest = find(["nanosleep_1ns", "usleep_1us"]).and_then(|s| Some((s, usual_rate(s)?)));
-    let whole = find(["nanosleep", "usleep"]).and_then(|s| Some((s, usual_rate(s)?)));
+    let rate_of = |s: &Paced<'_>| reached(s).map(|rate| unbroken(&units::rate(rate)));
+    let shortest = find(["nanosleep_1ns", "usleep_1us"]).and_then(|s| Some((s, rate_of(s)?)));
+    let whole = find(["nanosleep", "usleep"]).and_then(|s| Some((s, rate_of(s)?)));
     let period = spoken::duration(1e9 / rate);
     let lead = "With a sleep between events one thread reaches";
     let whole = whole.map(|(s, rate)| (name(s), rate));

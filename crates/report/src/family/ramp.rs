@@ -245,7 +245,7 @@ fn unshown(all: &[Judged<'_>]) -> Vec<String> {
     };
     let mut said = Vec::new();
     if names(&|start| *start == Start::NotExposed).is_some() {
-        said.push("Nothing here changes the CPU's frequency: the kernel exposes none.".to_owned());
+        said.push("Whether the CPU's frequency changes is not known: the kernel exposes none.".to_owned());
     }
     for (outcome, words) in [
         (Start::OneSpeed, "One speed by design, so no speed-up:"),

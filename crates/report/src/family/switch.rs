@@ -55,7 +55,15 @@ fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
                     spoken::duration(min?)
                 )
             }
-            None => format!("{name}: no change of speed seen.{write}"),
+            None => match series_of(Quantity::CallCost)
+                .and_then(|switch| Some((switch.summary.count, switch.metrics.not_seen?)))
+            {
+                Some((all, missed)) if missed < all => {
+                    let (seen, all) = (units::count(all - missed), units::count(all));
+                    format!("{name}: a change of speed seen after {seen} of {all} switches.{write}")
+                }
+                _ => format!("{name}: no change of speed seen.{write}"),
+            },
         })
     };
     let mut sentences: Vec<String> =

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use punctual_record::{Key, Quantile, Quantity, Run, Series};
+use punctual_record::{Key, Quantile, Quantity, Run, Series, Summary};
 use serde::Serialize;
 
 use crate::document::{Level, Phrase};
@@ -142,8 +142,11 @@ pub fn evaluate(run: &Run) -> Judgement<Finding> {
             }
             met = true;
             match limit.figure.figure(&measured.summary) {
-                None => judgement.unjudged.push(finding(Some(series), None)),
                 Some(ns) if ns > limit.above_ns as f64 => judgement.failed.push(finding(Some(series), Some(ns))),
+                None => match at_least(limit.figure, &measured.summary) {
+                    Some(ns) if ns > limit.above_ns as f64 => judgement.failed.push(finding(Some(series), Some(ns))),
+                    _ => judgement.unjudged.push(finding(Some(series), None)),
+                },
                 Some(_) => judgement.kept += 1,
             }
         }
@@ -152,6 +155,13 @@ pub fn evaluate(run: &Run) -> Judgement<Finding> {
         }
     }
     judgement
+}
+
+/// What a percentile that the samples do not support is at least: a lower one, or the smallest sample.
+fn at_least(key: Key, summary: &Summary) -> Option<f64> {
+    const FALLING: [Key; 5] = [Key::P999, Key::P99, Key::P90, Key::P50, Key::Min];
+    let place = FALLING.iter().position(|one| *one == key)?;
+    FALLING[place + 1..].iter().find_map(|lower| lower.figure(summary))
 }
 
 /// Checks that limits are about something. Takes the subject of each and what there is: experiment, subject, quantity.
@@ -222,7 +232,10 @@ fn phrase(finding: &Finding, run: &Run) -> Option<Phrase> {
         format!("{figure} of {} {state}, limit {above}.", name(run, series))
     };
     Some(match finding.value_ns {
-        Some(ns) => Phrase::new(Level::Exceeded, line(&format!("is {}", units::duration_fine(ns)))),
+        Some(ns) => {
+            let is = if limit.figure.figure(&series.summary).is_some() { "is" } else { "is at least" };
+            Phrase::new(Level::Exceeded, line(&format!("{is} {}", units::duration_fine(ns))))
+        }
         None => {
             let text = line(&format!("cannot be judged from {} samples", units::count(series.summary.count)));
             Phrase::new(Level::Unjudged, text).remedy(format!("take {} samples", units::count(needed(limit.figure))))

@@ -29,6 +29,9 @@ pub struct Trust {
     /// The median of the differences at p50, in ns, that the tests of this run can show; absent without tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least_ns: Option<i64>,
+    /// How many tests that is of.
+    #[serde(skip)]
+    tests: usize,
 }
 
 /// From this share of the CPUs' time that others used, the machine was busy.
@@ -130,19 +133,24 @@ impl Trust {
         let mut all: Vec<(i64, i64)> = gains.map(resolved).collect();
         all.sort_unstable();
         let Some(&(least_ns, before_ns)) = all.get(all.len() / 2) else { return };
-        self.least_ns = Some(least_ns);
+        (self.least_ns, self.tests) = (Some(least_ns), all.len());
         if least_ns >= before_ns {
-            self.lower(Level::Poor, "Its tests show only what is as large as the lateness itself.".to_owned());
+            self.lower(Level::Poor, format!("{} only what is as large as the lateness itself.", self.tests_show()));
         }
     }
 
-    /// `fair. The machine was busy.` and `25 of 58 series drifted between rounds. It shows differences from 5 µs on.`
+    const fn tests_show(&self) -> &'static str {
+        if self.tests > 1 { "Half of its tests show" } else { "Its test shows" }
+    }
+
+    /// `fair. The machine was busy.` and `25 of 58 series drifted between rounds. Half of its tests show differences from 5 µs on.`
     #[must_use]
     pub(crate) fn text(&self) -> (String, Option<String>) {
         let mut why = self.why.iter();
         let first = why.next().map_or_else(String::new, |why| format!(" {why}"));
-        let least =
-            self.least_ns.map(|ns| format!("It shows differences from {} on.", unbroken(&units::about(ns as f64))));
+        let least = self
+            .least_ns
+            .map(|ns| format!("{} differences from {} on.", self.tests_show(), unbroken(&units::about(ns as f64))));
         let rest: Vec<String> = why.cloned().chain(least).collect();
         (format!("{}.{first}", self.level.word()), (!rest.is_empty()).then(|| rest.join(" ")))
     }

@@ -36,6 +36,19 @@ fn limits_are_judged_and_what_cannot_be_is_said() {
 }
 
 #[test]
+fn a_percentile_of_too_few_samples_fails_where_a_lower_one_does() {
+    let few = |above_ns| with(vec![limit(Key::P99, Some("sleep"), above_ns)]);
+    assert_eq!(outcome(&few(1_000_000)), Outcome::Undecided, "the median keeps it: the percentile is not known");
+    let failed = Gate::from_run(&few(1_000)).expect("limits");
+    assert_eq!(failed.outcome, Outcome::Fail);
+    assert!(
+        failed.sentence.contains("p99 of sleep") && failed.sentence.contains("is at least 56.0"),
+        "{}",
+        failed.sentence
+    );
+}
+
+#[test]
 fn a_figure_equal_to_its_limit_keeps_it_and_nothing_judged_is_no_pass() {
     let most = with(Vec::new()).series[2].summary.max.expect("a largest");
     let exact = with(vec![limit(Key::Max, Some("spin_counter"), most)]);

@@ -189,6 +189,12 @@ fn a_switch_says_when_the_new_speed_is_there_or_first_that_it_is_not_seen() {
     assert_eq!(followed, said);
     let unseen = run_of(vec![write]);
     assert!(answer(&unseen).starts_with("Nothing to see: the speed does not follow the governor here."));
+    let mut once = unseen.clone();
+    let all = once.series[0].summary.count;
+    let Experiment::Switch(typed) = &mut once.series[0].experiment else { unreachable!() };
+    typed.metrics.not_seen = Some(all - 1);
+    assert!(answer(&once).contains(&format!("a change of speed seen after 1 of {all} switches.")), "{}", answer(&once));
+    assert!(!answer(&once).contains("no change of speed seen"), "{}", answer(&once));
     let text = shown(&unseen, &Style { width: 140, ..Style::default() });
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap();
     assert!(first.contains("Nothing to see"), "{text}");

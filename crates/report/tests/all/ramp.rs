@@ -180,7 +180,7 @@ fn nothing_is_claimed_where_nothing_can_change_the_speed() {
     let mut hidden = one("as found", None);
     hidden.host.cpufreq = None;
     for (run, said) in [
-        (hidden, "Nothing here changes the CPU's frequency: the kernel exposes none."),
+        (hidden, "Whether the CPU's frequency changes is not known: the kernel exposes none."),
         (one("performance", Some(3)), "One speed by design, so no speed-up: performance."),
         (one("userspace", Some(3)), "One speed by design, so no speed-up: userspace."),
         (one("powersave", Some(3)), "One speed by design, so no speed-up: powersave."),

@@ -267,7 +267,14 @@ fn of_ramps() {
 fn of_switches() {
     let write = || Series { quantity: Quantity::CallCost, ..OLD.switch() };
     let followed = || governors::run_of(vec![write(), OLD.switch()]);
-    let unseen = || governors::run_of(vec![write()]);
+    let unseen = || {
+        let mut write = write();
+        let all = write.summary.count;
+        if let Experiment::Switch(typed) = &mut write.experiment {
+            typed.metrics.not_seen = Some(all);
+        }
+        governors::run_of(vec![write])
+    };
     let mut single = OLD.switch();
     single.summary.p50 = None;
     holds(vec![

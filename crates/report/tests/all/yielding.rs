@@ -104,6 +104,23 @@ fn tables_and_words_of_yielding() {
 }
 
 #[test]
+fn where_the_caller_goes_first_another_situation_says_more_and_each_is_named() {
+    let lower = |series: Vec<Series>| -> Vec<Series> {
+        series.into_iter().map(|series| Series { conditions: "SCHED_FIFO 10".into(), ..series }).collect()
+    };
+    let first = lower(against("sched_yield", ("as found", Rank::Lower), (0.0, 0.0), (480, None)));
+    let nicer = against("sched_yield", ("nice 5", Rank::Same), (0.17, 0.4), (670, Some(23_600_000)));
+    let answer = |series: Vec<Series>| {
+        Verdict::from_run(&yield_run(&["punctual", "yield"], series)).answer.join(" ").replace('\u{a0}', " ")
+    };
+    let both = answer([first.clone(), nicer].concat());
+    assert!(both.starts_with("With 1 competitor under nice 5 on its CPU, caller under SCHED_OTHER: "), "{both}");
+    assert!(!both.contains("No method let others run"), "{both}");
+    let alone = answer(first);
+    assert!(alone.starts_with("No method let others run."), "the only situation: {alone}");
+}
+
+#[test]
 fn nothing_is_wider_than_the_terminal() {
     for width in [40, 60, 80, 100] {
         let run = yield_run(&["punctual", "yield"], usual());

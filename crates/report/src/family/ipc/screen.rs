@@ -129,7 +129,16 @@ impl<'a> Field<'a> {
         let shown = |message: &Message<'_>| {
             format!("{}, {}", self.name(message), unbroken(&units::count(rate(message).round() as u64)))
         };
-        Some((format!("Most messages a second: {}; then {}.", shown(best), shown(other)), Some(naming_of(best))))
+        let near = known.iter().skip(1).take_while(|message| rate(message) > LESS * rate(best));
+        let near: Vec<String> = near.map(|message| self.name(message)).collect();
+        let mut text = format!("Most messages a second: {}", shown(best));
+        if !near.is_empty() {
+            text.push_str(&format!("; hardly fewer: {}", listed(&near, NAMES)));
+        }
+        if !near.contains(&self.name(other)) {
+            text.push_str(&format!("; by another mechanism at most {}", shown(other)));
+        }
+        Some((text + ".", Some(naming_of(best))))
     }
 
     /// What takes the least CPU time of both processes, and what takes hardly more.

@@ -15,7 +15,7 @@ use crate::family::wait::interrupted;
 use crate::format::naming::{AS_FOUND, under};
 use crate::format::{gathered, listed, spoken, unbroken, units};
 use crate::pictures::dots::{self, Dot, Panel};
-use crate::verdict::{Advice, Answer, Standing};
+use crate::verdict::{Advice, Answer, Standing, is_busy};
 
 /// Most policies with a sentence of their own.
 const POLICIES: usize = 4;
@@ -146,7 +146,7 @@ fn least_late<'f, 'a>(run: &Run, figures: &'f Figures<'a>) -> Option<(String, Op
     let gain = spoken::duration(effect.better()?.ns);
     let (best_name, late) = (name(figures, best), spoken::duration(best.summary.p50?));
     let mut text = format!("Least late of those that sleep: {best_name}, {late}{p99}, {gain} earlier.");
-    text.push_str(&price(from, best));
+    text.push_str(&price(run, from, best));
     let rivals: Vec<&Figure<'_>> = others.iter().copied().filter(|row| !std::ptr::eq(*row, *best)).collect();
     let equal =
         |(row, effect): (&&Figure<'_>, Effect)| (effect.outcome == Outcome::NoDifference).then(|| name(figures, row));
@@ -170,13 +170,22 @@ fn at_any_price<'f, 'a>(run: &Run, figures: &'f Figures<'a>) -> Option<(String, 
     }
     at_p50(run, [[from.series, best.series]]).first()?.better()?;
     let p99 = p99(best);
-    let cpu = best.cpu_share.map_or(String::new(), |share| format!(", for {} of a CPU", spoken::share(share)));
+    let cpu = cpu(run, best).map_or(String::new(), |(figure, unit)| format!(", for {figure} {unit}"));
     let late = spoken::duration(best.summary.p50?);
     Some((format!("Least late at any price: {}, {late}{p99}{cpu}.", name(figures, best)), Some(best)))
 }
 
+/// `14 %`, `of a CPU`. On a busy machine others lengthen the waits, and a share would make the dearest look cheap: `101 µs`,
+/// `of CPU time a wait`.
+fn cpu(run: &Run, row: &Figure<'_>) -> Option<(String, &'static str)> {
+    if is_busy(run) {
+        return Some((spoken::fine(row.cpu_ns_per_op?), "of CPU time a wait"));
+    }
+    Some((spoken::share(row.cpu_share?), "of a CPU"))
+}
+
 /// ` It needs CAP_SYS_NICE and 35 % of a CPU instead of 14 %.`.
-fn price(from: &Figure<'_>, to: &Figure<'_>) -> String {
+fn price(run: &Run, from: &Figure<'_>, to: &Figure<'_>) -> String {
     let asked = |set: &ConditionSet| -> Vec<String> {
         set.settings
             .iter()
@@ -187,11 +196,16 @@ fn price(from: &Figure<'_>, to: &Figure<'_>) -> String {
     let mut needs = to.set.map(asked).unwrap_or_default();
     let before = from.set.map(asked).unwrap_or_default();
     needs.retain(|need| !before.contains(need));
-    if let (Some(before), Some(after)) = (from.cpu_share, to.cpu_share)
+    let share = |row: &Figure<'_>| match is_busy(run) {
+        true => Some(row.cpu_ns_per_op? / row.series.experiment.any_wait()?.parameters.asked_ns as f64),
+        false => row.cpu_share,
+    };
+    if let (Some(before), Some(after)) = (share(from), share(to))
         // A smaller difference is no price.
         && after - before >= 0.01
+        && let (Some((before, _)), Some((after, unit))) = (cpu(run, from), cpu(run, to))
     {
-        needs.push(format!("{} of a CPU instead of {}", spoken::share(after), spoken::share(before)));
+        needs.push(format!("{after} {unit} instead of {before}"));
     }
     if needs.is_empty() { String::new() } else { format!(" It needs {}.", listed(&needs, usize::MAX)) }
 }
@@ -202,6 +216,9 @@ const DURATIONS: usize = 3;
 const BESIDE_THREE: usize = 24;
 /// The same for three figures of two durations.
 const BESIDE_TWO_WITH_CPU: usize = 28;
+const BESIDE_TWO_WITH_CPU_TIME: usize = 24;
+/// The same for one duration with its elapsed time and its error.
+const BESIDE_ONE_WITH_CPU_TIME: usize = 36;
 
 /// A row by its name, its method and its conditions.
 type Key<'f> = (String, &'f str, &'f str);
@@ -226,7 +243,14 @@ pub(super) fn table(run: &Run, all: &[Figures<'_>], (own, named): (&[&Advice], &
     let widest = keys.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
     let shown = if widest > BESIDE_THREE { spread(shown, 2) } else { shown };
     let error = !run.is_checkup() && shown.len() == 1 && first.rows.iter().any(relative);
-    let cpu = shown.len() == 1 || (shown.len() == 2 && widest <= BESIDE_TWO_WITH_CPU);
+    let busy = is_busy(run);
+    let cpu = match (shown.len(), busy) {
+        (1, false) => true,
+        (1, true) => widest <= BESIDE_ONE_WITH_CPU_TIME,
+        (2, false) => widest <= BESIDE_TWO_WITH_CPU,
+        (2, true) => widest <= BESIDE_TWO_WITH_CPU_TIME,
+        _ => false,
+    };
     let mut columns = Columns::new().left("how late", Column::ALWAYS, |key: &Key<'_>| key.0.clone());
     for &figures in &shown {
         let over = format!("wait {}", units::exact(figures.asked_ns));
@@ -238,7 +262,14 @@ pub(super) fn table(run: &Run, all: &[Figures<'_>], (own, named): (&[&Advice], &
             .column(right("p99"), move |key| units::known(found(key).and_then(|row| row.summary.p99)))
             .when(cpu, |columns| {
                 let share = move |key: &Key<'_>| found(key).and_then(|row| row.cpu_share);
-                columns.column(right("CPU"), move |key| units::or_absent(share(key), units::share))
+                let time = move |key: &Key<'_>| found(key).and_then(|row| row.cpu_ns_per_op);
+                // On a busy machine others lengthen the waits, and a share would make the dearest look cheap.
+                match busy {
+                    true => {
+                        columns.column(right("CPU/wait"), move |key| units::or_absent(time(key), units::duration_fine))
+                    }
+                    false => columns.column(right("CPU"), move |key| units::or_absent(share(key), units::share)),
+                }
             })
             .when(error, |columns| {
                 let elapsed = move |key: &Key<'_>| relative(key).and_then(figures::elapsed).map(units::beyond_asked);

@@ -1,13 +1,15 @@
 //! Which call to use to let others run, and which to be back soon.
 
+use punctual_record::experiment::yielding::Rank;
 use punctual_record::{Experiment, Run, Series};
 
 use crate::document::{Columns, Table};
 use crate::evidence::shares::Baseline;
 use crate::evidence::{MIN_ROUNDS, Outcome, at_p50, shares};
 use crate::family::shared::{ALWAYS, has_few_rounds, measured};
-use crate::family::yielding::situation::{self, costs, who_gains};
+use crate::family::yielding::situation::{self, costs, sharers, who_gains};
 use crate::family::yielding::situation::{Contest, Figure, Situation, YIELDS, situations};
+use crate::format::naming::under;
 use crate::format::{listed, sanitize, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial, is_busy, share_instead};
 
@@ -21,17 +23,27 @@ pub(in crate::family) fn answer(run: &Run, series: &[&Series], _: &[&Advice]) ->
     let situations = situations(&measured(series, Experiment::yields));
     let is_all = series.len() == run.series.len();
     let Some(contest) = Contest::from_situations(&situations) else {
-        let said = situations.last().filter(|_| is_all).map(|(situation, figures)| {
+        let said = told(&situations).filter(|_| is_all).map(|(situation, figures)| {
             let all: Vec<&Figure<'_>> = figures.iter().collect();
             // The list of all costs is the table.
             if situation.competitors == 0 {
-                costs(&all).into_iter().skip(1).collect()
-            } else {
-                who_gains(situation, &all)
+                return costs(&all).into_iter().skip(1).collect();
             }
+            let mut said = who_gains(situation, &all);
+            let conditions = &all[0].calls.conditions;
+            let is_one = |other: &(Situation, Vec<Figure<'_>>)| {
+                other.0.competitors == 0
+                    || other.0 == *situation && other.1.iter().all(|figure| figure.calls.conditions == *conditions)
+            };
+            if !situations.iter().all(is_one) {
+                let which = format!("{}, caller {}", capital(&situation.in_words()), under(conditions));
+                said.iter_mut().take(1).for_each(|text| *text = format!("{which}: {text}"));
+            }
+            said
         });
         let sentences = said.into_iter().flatten().take(UNEQUAL).collect();
-        return Answer { table: of_situations(&situations).filter(|_| is_all), ..Answer::in_words(sentences) };
+        let table = told(&situations).filter(|_| is_all).map(|(_, figures)| of_situation(&situations, &figures));
+        return Answer { table, ..Answer::in_words(sentences) };
     };
     let (others, leaving) = let_others_run(&contest);
     let (back, soonest) = back_soon(run, &contest).unzip();
@@ -65,16 +77,24 @@ fn alone(contest: &Contest<'_>, busy: bool) -> Option<String> {
     (!costs.is_empty()).then(|| format!("{takes} {}.", listed(&costs, MOST)))
 }
 
-/// Where nothing was measured against an equal competitor: the last situation.
-fn of_situations(situations: &[(Situation, Vec<Figure<'_>>)]) -> Option<Table> {
-    let (_, figures) = situations.last()?;
-    let (first, all) = situations.first()?;
+/// Where nothing was measured against an equal competitor: the last situation, under one set of conditions. Where the caller goes first, no other
+/// program runs whatever it calls, so that another situation says more.
+fn told<'s, 'a>(situations: &'s [(Situation, Vec<Figure<'a>>)]) -> Option<(&'s Situation, Vec<Figure<'a>>)> {
+    let says_more = |(one, _): &&(Situation, Vec<Figure<'_>>)| one.competitors > 0 && one.rank != Some(Rank::Lower);
+    let (situation, figures) = situations.iter().rfind(says_more).or(situations.last())?;
+    let conditions = &figures.first()?.calls.conditions;
+    Some((situation, figures.iter().filter(|figure| figure.calls.conditions == *conditions).copied().collect()))
+}
+
+/// Its methods, with their costs alone.
+fn of_situation(situations: &[(Situation, Vec<Figure<'_>>)], figures: &[Figure<'_>]) -> Table {
     let alone = |figure: &Figure<'_>| {
         let same =
             |other: &&Figure<'_>| other.name() == figure.name() && other.calls.conditions == figure.calls.conditions;
-        all.iter().filter(|_| first.competitors == 0).find(same).copied()
+        let (_, all) = situations.first().filter(|(first, _)| first.competitors == 0)?;
+        all.iter().find(same).copied()
     };
-    Some(table(figures, alone).ranked("left to others", Vec::new()))
+    table(figures, alone).ranked("left to others", Vec::new())
 }
 
 /// What each method costs, what it leaves to others and how long it is away: what leaves most comes first.
@@ -137,8 +157,10 @@ fn let_others_run<'a>(contest: &Contest<'a>) -> (String, Vec<Figure<'a>>) {
             return (format!("Which call lets others run was not tested: {why}."), Vec::new());
         }
         let rivals = rivals(contest);
-        let none =
-            format!("No call is shown to let others run: to give {rivals} more than {fair} of the CPU time of both.");
+        let none = format!(
+            "No call is shown to let others run: to give {rivals} more than {fair} of the CPU time of {}.",
+            sharers(contest.competitors)
+        );
         return (none, Vec::new());
     };
     let questions: Vec<_> =
@@ -150,10 +172,12 @@ fn let_others_run<'a>(contest: &Contest<'a>) -> (String, Vec<Figure<'a>>) {
     let cost = |figure: &&Figure<'_>| contest.alone(figure).and_then(Figure::cost_ns).unwrap_or(f64::MAX);
     equal.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
     let mut text = format!(
-        "To let others run: {}. {} gets {} of the CPU time of both",
+        "To let others run: {}. {} {} {} of the CPU time of {}",
         names(&equal),
         capital(&rivals(contest)),
-        share(equal.first().and_then(|figure| figure.left_to_others()))
+        if contest.competitors == 1 { "gets" } else { "get" },
+        share(equal.first().and_then(|figure| figure.left_to_others())),
+        sharers(contest.competitors)
     );
     let worse =
         rest.iter().zip(&less).filter(|(_, effect)| effect.outcome == Outcome::Better).map(|(figure, _)| figure);

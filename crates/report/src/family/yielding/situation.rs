@@ -252,12 +252,18 @@ pub(super) fn who_gains(situation: &Situation, figures: &[&Figure<'_>]) -> Vec<S
     texts
 }
 
+/// Who shares the CPU: the caller, and so many competitors.
+pub(super) const fn sharers(competitors: u32) -> &'static str {
+    if competitors == 1 { "both" } else { "all" }
+}
+
 /// What one method's calls did for the competitors.
 fn gain(figure: &Figure<'_>) -> Option<String> {
     let mut text = format!(
-        "let others run in {} of the calls and left them {} of the CPU time of both",
+        "let others run in {} of the calls and left them {} of the CPU time of {}",
         spoken::share(figure.yielded()?),
-        spoken::share(figure.left_to_others()?)
+        spoken::share(figure.left_to_others()?),
+        sharers(figure.calls.parameters.competitors)
     );
     if let Some(away) = figure.away_ns() {
         text.push_str(&format!(", away for {} at p50", spoken::duration(away)));
