@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use punctual_linux::syscall_name::name_of;
 use punctual_record::{Budget, BudgetSource, Spent, Thing, ThreadBudget, ThreadPolicy, TimePart};
@@ -15,6 +15,8 @@ use crate::names;
 
 /// Threads that are looked at.
 const MOST: usize = 256;
+/// What a thread did in fewer looks says nothing of the time between them.
+const FEWEST_LOOKS: u32 = 3;
 
 /// What the files have shown so far.
 #[derive(Debug)]
@@ -35,8 +37,10 @@ struct Thread {
     last: Instant,
     before: [u64; 2],
     now: [u64; 2],
-    /// How often it was seen in this state.
+    /// For how long before it was seen in each state it had not been looked at, ns.
     states: BTreeMap<(Spent, Option<String>), u64>,
+    /// How often it was seen not to run.
+    looks: u32,
 }
 
 impl Counted {
@@ -71,6 +75,7 @@ impl Counted {
             }
             if let Some(thread) = self.threads.get_mut(tid) {
                 thread.now = counters;
+                let since = thread.last.elapsed();
                 thread.last = Instant::now();
                 // It may have executed another program.
                 thread.name = names::thread(*tid).map_or_else(|| thread.name.clone(), |(name, _)| name.to_string());
@@ -78,7 +83,7 @@ impl Counted {
                     (thread.before, thread.seen) = (counters, thread.last);
                     continue;
                 }
-                thread.see(*tid);
+                thread.see(*tid, since);
             }
         }
         self.groups.look(
@@ -118,11 +123,12 @@ impl Thread {
             before,
             now: before,
             states: BTreeMap::new(),
+            looks: 0,
         })
     }
 
     /// What it does at this moment, where it does not run.
-    fn see(&mut self, tid: i32) {
+    fn see(&mut self, tid: i32, since: Duration) {
         let stat = read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
         let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('R');
         if matches!(state, 'R' | 'Z' | 'X') {
@@ -134,7 +140,8 @@ impl Thread {
         let call = number.filter(|number| *number >= 0).map(name_of);
         let function = read_to_string(format!("/proc/{tid}/wchan")).unwrap_or_default();
         let kind = of_state(state, call.as_deref(), number == Some(-1), function.trim());
-        *self.states.entry((kind, call)).or_default() += 1;
+        *self.states.entry((kind, call)).or_default() += since.as_nanos() as u64;
+        self.looks += 1;
     }
 
     fn budget(&self, tid: i32, groups: &Groups) -> ThreadBudget {
@@ -147,10 +154,10 @@ impl Thread {
         parts
             .push(TimePart { thing: Thing { cgroup, ..Thing::default() }, ..part(Spent::ThrottledByQuota, throttled) });
         let rest = wall_ns - running - ready;
-        let looks: u64 = self.states.values().sum();
+        let all: u64 = self.states.values().sum();
         let mut left = rest;
-        for ((spent, call), times) in &self.states {
-            let ns = (u128::from(rest) * u128::from(*times) / u128::from(looks.max(1))) as u64;
+        for ((spent, call), before) in self.states.iter().filter(|_| self.looks >= FEWEST_LOOKS) {
+            let ns = (u128::from(rest) * u128::from(*before) / u128::from(all.max(1))) as u64;
             left -= ns;
             parts.push(TimePart { call: call.clone(), ..part(*spent, ns) });
         }
@@ -186,9 +193,34 @@ fn counters(tid: i32) -> Option<[u64; 2]> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+
+    #[test]
+    fn what_few_looks_saw_is_not_what_a_thread_did() {
+        let looked_at = |looks: u32| {
+            let now = Instant::now();
+            let state = ((Spent::Disk, Some("fdatasync".to_owned())), 100_000_000);
+            let thread = Thread {
+                name: "server".into(),
+                pid: 1,
+                prio: 120,
+                seen: now,
+                last: now + Duration::from_millis(250),
+                before: [0; 2],
+                now: [20_000_000, 0],
+                states: BTreeMap::from([state]),
+                looks,
+            };
+            thread
+                .budget(1, &Groups::new())
+                .parts
+                .iter()
+                .map(|part| (part.spent, part.ns / 1_000_000))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(looked_at(2), [(Spent::Unknown, 230), (Spent::Running, 20)]);
+        assert_eq!(looked_at(3), [(Spent::Disk, 230), (Spent::Running, 20)]);
+    }
 
     #[test]
     fn a_sleeper_sleeps_and_parts_are_the_wall_time() {
