@@ -23,6 +23,9 @@ pub(crate) struct GateArgs {
     /// The loads under which baseline and gate are measured
     #[arg(long, value_enum, value_delimiter = ',', default_value = "quiet,compiler")]
     loads: Vec<Load>,
+    /// Only the cells whose names have one of these words (example: 35,slack)
+    #[arg(long, value_delimiter = ',', default_value = "")]
+    cells: Vec<String>,
     /// The limit
     #[arg(long, default_value = "p50 +25%")]
     limit: String,
@@ -102,7 +105,8 @@ pub(crate) fn run(args: &GateArgs) -> anyhow::Result<()> {
             let asked = |(place, &cell): (usize, &Cell)| {
                 (Asked { load, cell, baseline: baseline.clone() }, folder.join(file(load, place, number)))
             };
-            files.extend(CELLS.iter().enumerate().map(asked));
+            let is_wanted = |cell: &Cell| args.cells.iter().any(|word| cell.name.contains(word.as_str()));
+            files.extend(CELLS.iter().enumerate().filter(|(_, cell)| is_wanted(cell)).map(asked));
         }
     }
     let measure = |binary: &Path, asked: &Asked, into: &Path| {
