@@ -81,7 +81,8 @@ impl Watcher {
 
     /// Takes in what happened, and waits for more at most this long. `each` sees the events.
     pub fn step(&mut self, timeout: Duration, each: &mut dyn FnMut(&Batch)) {
-        let timeout = self.ledger.as_ref().map_or(timeout, |ledger| timeout.min(ledger.until_next_look()));
+        let until_next = self.ledger.as_ref().map_or_else(|_| self.account.until_next_look(), Ledger::until_next_look);
+        let timeout = timeout.min(until_next);
         match &mut self.watch {
             Some(Ok(watch)) => {
                 if let Err(error) = watch.pump(timeout, each) {
@@ -218,8 +219,9 @@ fn open(mut target: Target, account: &Account) -> Result<Watch, Error> {
 //
 // Threads come and go, so it is read again and again. A thread that lives only between two readings is not in it.
 
-/// Shortest time from one reading to the next.
+/// Shortest time from one reading to the next, and that after the first: each is twice as long as the one before. A program may end soon.
 const BETWEEN: Duration = Duration::from_millis(100);
+const FIRST: Duration = Duration::from_millis(5);
 /// Readings take at most one part of this many: 2 %.
 const SHARE: u32 = 50;
 
@@ -239,6 +241,7 @@ pub struct Account {
     before: BTreeMap<i32, Times>,
     latest: BTreeMap<i32, Times>,
     next: Instant,
+    between: Duration,
 }
 
 impl Account {
@@ -255,7 +258,8 @@ impl Account {
     }
 
     fn open(whose: Whose) -> Self {
-        let mut account = Self { whose, before: BTreeMap::new(), latest: BTreeMap::new(), next: Instant::now() };
+        let (before, latest) = (BTreeMap::new(), BTreeMap::new());
+        let mut account = Self { whose, before, latest, next: Instant::now(), between: FIRST };
         account.reopen();
         account
     }
@@ -264,6 +268,11 @@ impl Account {
     fn reopen(&mut self) {
         self.look();
         self.before = self.latest.clone();
+        self.between = FIRST;
+    }
+
+    fn until_next_look(&self) -> Duration {
+        self.next.saturating_duration_since(Instant::now())
     }
 
     /// Reads it again, if it is time, and returns whether it was.
@@ -283,7 +292,8 @@ impl Account {
                 self.latest.insert(tid, times);
             }
         }
-        self.next = Instant::now() + BETWEEN.max(begin.elapsed() * SHARE);
+        self.next = Instant::now() + self.between.max(begin.elapsed() * SHARE);
+        self.between = BETWEEN.min(2 * self.between);
     }
 
     /// The threads that it is about, as of now.
