@@ -55,7 +55,7 @@ fn runs_32_bits(tid: i32) -> bool {
 mod tests {
     use super::*;
 
-    /// What nothing can be read of: no thread has such a number.
+    /// No thread has this number, so nothing can be read about it.
     const NARROW: i32 = i32::MAX;
     const CHILD: i32 = i32::MAX - 1;
 

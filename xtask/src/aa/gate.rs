@@ -23,7 +23,7 @@ pub(crate) struct GateArgs {
     /// The loads under which baseline and gate are measured
     #[arg(long, value_enum, value_delimiter = ',', default_value = "quiet,compiler")]
     loads: Vec<Load>,
-    /// Only the cells whose names have one of these words (example: 35,slack)
+    /// Measure only the cells whose names contain one of these words (example: 35,slack)
     #[arg(long, value_delimiter = ',', default_value = "")]
     cells: Vec<String>,
     /// The limit
@@ -71,11 +71,11 @@ const CELLS: [Cell; 5] = [
     Cell { competitor: true, ..Cell::grown("competitor", 0.0) },
 ];
 
-/// A gate that is wanted.
+/// A gate to measure.
 struct Asked {
     load: Load,
     cell: Cell,
-    /// The file of its round's baseline under this load.
+    /// The baseline of its round and load.
     baseline: PathBuf,
 }
 

@@ -115,7 +115,7 @@ impl Plan {
             report.series.push(series(&tally(followed.into_iter()), Quantity::Settling));
         } else {
             let why = format!(
-                "a change of speed was seen after {} of {} switches: too few to time it",
+                "the speed changed after {} of {} switches: too few to measure the delay",
                 followed.len(),
                 switches.len()
             );

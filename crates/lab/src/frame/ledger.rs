@@ -31,7 +31,7 @@ pub(crate) struct Ledger {
     pub(crate) own: Sum,
     /// The batches that do not count.
     pub(crate) left_out: LeftOut,
-    /// Cells of which a batch does not count because time broke.
+    /// Cells that lost a batch to a break in time.
     pub(crate) broken: BTreeSet<usize>,
     /// The condition whose loss ended the run, because the caller requires it.
     pub(crate) not_kept: Option<NotKept>,

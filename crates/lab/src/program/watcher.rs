@@ -219,8 +219,9 @@ fn open(mut target: Target, account: &Account) -> Result<Watch, Error> {
 //
 // Threads come and go, so it is read again and again. A thread that lives only between two readings is not in it.
 
-/// Shortest time from one reading to the next, and that after the first: each is twice as long as the one before. A program may end soon.
+/// Shortest time from one reading to the next.
 const BETWEEN: Duration = Duration::from_millis(100);
+/// The time until the second reading. It doubles up to [`BETWEEN`], since a program may end soon.
 const FIRST: Duration = Duration::from_millis(5);
 /// Readings take at most one part of this many: 2 %.
 const SHARE: u32 = 50;

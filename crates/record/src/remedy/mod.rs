@@ -106,9 +106,9 @@ impl LossThreads {
             return LossRemedy { text, command };
         }
         let command = (self.tid != 0).then(|| format!("taskset -cp CPU {}", self.tid));
-        // Without a culprit, several had it in turn.
+        // Without a culprit, several threads had the CPU in turn.
         let text =
-            if self.culprit.is_some() { "give one of the two another CPU" } else { "give it a CPU on which less runs" };
+            if self.culprit.is_some() { "give one of the two another CPU" } else { "move it to a CPU with less load" };
         LossRemedy { text: text.to_owned(), command }
     }
 
@@ -202,7 +202,7 @@ pub fn of_loss(loss: &Loss, threads: &LossThreads) -> Option<LossRemedy> {
         }
         LossKind::DelayedAck => say("TCP_NODELAY, or one write for each request"),
         LossKind::FaultFile => say("read the file before (MAP_POPULATE, posix_fadvise(2), mlock(2))"),
-        LossKind::FaultSwap | LossKind::Reclaim if cgroup.is_none() => say("less memory in use, or more of it"),
+        LossKind::FaultSwap | LossKind::Reclaim if cgroup.is_none() => say("use less memory, or add memory"),
         LossKind::FaultSwap | LossKind::Reclaim => say(&format!("a higher memory limit{of_group}, or less memory")),
         LossKind::FaultCopy if call.is_some() => say("fork from a small process, use posix_spawn(3), or huge pages"),
         LossKind::FaultNew => {

@@ -126,7 +126,7 @@ fn a_remedy_fits_the_settings_of_both_threads() {
     let nicest = said(LossKind::HogProcess, fair, ThreadPolicy::Fair(19));
     assert_eq!(nicest.text, "give one of the two another CPU", "its nice value is 19 already");
     let several = remedy(LossKind::HogProcess, fair, None).unwrap();
-    assert_eq!(several.text, "give it a CPU on which less runs", "there are no two");
+    assert_eq!(several.text, "move it to a CPU with less load", "there are no two");
     assert_eq!(command(LossKind::TimerSlack, fair, fair), "echo 1 > /proc/7/timerslack_ns");
 }
 

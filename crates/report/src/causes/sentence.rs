@@ -44,7 +44,7 @@ fn late(run: &Run, causes: &Causes, call: &CallCauses) -> String {
     }
     let each_late = spoken::duration(each(call.late.total_ns, call));
     let mut text = match watched_beside(run, causes, call) {
-        Some(those) => format!("{those} were watched beside them: {each_late} late on average"),
+        Some(those) => format!("{those} are {each_late} late on average"),
         None => format!("{who} {each_late} late on average"),
     };
     if let Some(p99) = call.late.p99_ns {
@@ -63,13 +63,13 @@ fn late(run: &Run, causes: &Causes, call: &CallCauses) -> String {
     text + "."
 }
 
-/// `212 sleeps of 100 µs`, where others like them have the figures that stand before.
+/// `212 watched sleeps of 100 µs`: the other figures of the measurement leave them out.
 fn watched_beside(run: &Run, causes: &Causes, call: &CallCauses) -> Option<String> {
     let asked = call.nominal_ns.filter(|_| call.late.count > 1 && causes.program.is_none() && !super::asked(run))?;
     let (number, asked) = (units::count(call.late.count), spoken::exact(asked));
     Some(match call.call.contains("nanosleep") {
-        true => format!("{number} sleeps of {asked}"),
-        false => format!("{number} waits of {asked} by {}", name(&call.call)),
+        true => format!("{number} watched sleeps of {asked}"),
+        false => format!("{number} watched waits of {asked} by {}", name(&call.call)),
     })
 }
 

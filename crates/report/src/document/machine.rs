@@ -26,7 +26,7 @@ pub(crate) fn machine(run: &Run) -> Section {
     let refused = |condition: &str| {
         run.conditions.iter().flat_map(|set| &set.refused).find(|refusal| refusal.condition == condition)
     };
-    // A phrase is about what holds.
+    // The phrase of a setting describes the value that the kernel applied.
     let asked = naming::asked_of_all(run).into_iter();
     let (refused, asked): (Vec<_>, Vec<_>) =
         asked.map(|setting| (refused(&setting.condition), setting)).partition(|(refusal, _)| refusal.is_some());

@@ -345,7 +345,7 @@ fn least_late(run: &Run, held: &[Paced<'_>]) -> Option<(String, Vec<String>)> {
     let pairs: Vec<_> = against(Figure::P99).chain(against(Figure::P50)).collect();
     let effects = rounds::test(run, &pairs);
     let (p99s, p50s) = effects.split_at(rivals.len());
-    // Who is shown to be later or earlier at p50 is no equal, however little its p99 says.
+    // A method that is shown to be later or earlier at p50 is not equal, whatever its p99 shows.
     let which = |outcome: Outcome| -> Vec<String> {
         let matching = rivals.iter().zip(p99s).zip(p50s);
         let is_apart = |outcome: Outcome| matches!(outcome, Outcome::Better | Outcome::Worse);

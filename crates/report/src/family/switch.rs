@@ -60,7 +60,7 @@ fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
             {
                 Some((all, missed)) if missed < all => {
                     let (seen, all) = (units::count(all - missed), units::count(all));
-                    format!("{name}: a change of speed seen after {seen} of {all} switches.{write}")
+                    format!("{name}: the speed changed after {seen} of {all} switches.{write}")
                 }
                 _ => format!("{name}: no change of speed seen.{write}"),
             },

@@ -157,7 +157,7 @@ pub fn evaluate(run: &Run) -> Judgement<Finding> {
     judgement
 }
 
-/// What a percentile that the samples do not support is at least: a lower one, or the smallest sample.
+/// A lower bound of a percentile that has too few samples: a lower percentile, or the smallest sample.
 fn at_least(key: Key, summary: &Summary) -> Option<f64> {
     const FALLING: [Key; 5] = [Key::P999, Key::P99, Key::P90, Key::P50, Key::Min];
     let place = FALLING.iter().position(|one| *one == key)?;

@@ -29,7 +29,7 @@ pub struct Trust {
     /// The median of the differences at p50, in ns, that the tests of this run can show; absent without tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least_ns: Option<i64>,
-    /// How many tests that is of.
+    /// The number of tests behind `least_ns`.
     #[serde(skip)]
     tests: usize,
 }

@@ -193,7 +193,7 @@ fn a_switch_says_when_the_new_speed_is_there_or_first_that_it_is_not_seen() {
     let all = once.series[0].summary.count;
     let Experiment::Switch(typed) = &mut once.series[0].experiment else { unreachable!() };
     typed.metrics.not_seen = Some(all - 1);
-    assert!(answer(&once).contains(&format!("a change of speed seen after 1 of {all} switches.")), "{}", answer(&once));
+    assert!(answer(&once).contains(&format!("the speed changed after 1 of {all} switches.")), "{}", answer(&once));
     assert!(!answer(&once).contains("no change of speed seen"), "{}", answer(&once));
     let text = shown(&unseen, &Style { width: 140, ..Style::default() });
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap();

@@ -427,7 +427,7 @@ fn losses_that_do_not_explain_how_far_behind_it_is_are_said_not_to() {
     assert_eq!(
         behind_by(800, hog()),
         "server is 800 ms behind after 3.00 s: it waited 90.0 ms for its CPU, on which cc1 ran, another process, 30 times. \
-         All that is known explains 11 % of it."
+         Its known losses explain 11 % of that."
     );
     let explained = behind_by(100, hog());
     assert!(explained.ends_with("30 times."), "{explained}");
@@ -444,7 +444,7 @@ fn what_counters_do_not_tell_apart_is_not_named() {
     let (queued, _) = files(LossKind::HogProcess, vec![part(Spent::Ready, 2700, 0), ran()]);
     assert_eq!(queued, "server waited 2.70 s of 3.00 s for its CPU: who had it is not known.");
     let (waited, table) = files(LossKind::Unknown, vec![part(Spent::Condition, 2700, 0), ran()]);
-    assert_eq!(waited, "server waited 2.70 s of 3.00 s for a lock or a signal: of whom is not known.");
+    assert_eq!(waited, "server waited 2.70 s of 3.00 s for a lock or a signal: who ended the waits is not known.");
     assert!(table.contains("waiting for a lock or a signal"), "{table}");
     let (_, table) = files(LossKind::FaultFile, vec![part(Spent::FaultFile, 2700, 0), ran()]);
     assert!(table.contains("page faults, from a disk") && !table.contains("Remedy"), "{table}");

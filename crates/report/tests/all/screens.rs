@@ -203,7 +203,9 @@ fn what_passes_most_and_what_takes_least_is_said_of_several() {
     let full = [series("pipe", FULL, 40_000, 900_000.0), series("posix-mq", FULL, 9_000, 1_200_000.0)];
     let both = answer(&ipc_run([messages(), full.to_vec()].concat()));
     assert!(
-        both.contains("Most messages a second: posix-mq on one CPU, 1 200 000; by another mechanism at most pipe on one CPU, 900 000."),
+        both.contains(
+            "Most messages a second: posix-mq on one CPU, 1 200 000; next mechanism: pipe on one CPU, 900 000."
+        ),
         "{both}"
     );
     let near = [full[1].clone(), series("pipe", FULL, 40_000, 1_190_000.0)];

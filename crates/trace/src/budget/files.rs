@@ -15,7 +15,7 @@ use crate::names;
 
 /// Threads that are looked at.
 const MOST: usize = 256;
-/// What a thread did in fewer looks says nothing of the time between them.
+/// With fewer looks, what a thread did between them is not known.
 const FEWEST_LOOKS: u32 = 3;
 
 /// What the files have shown so far.
@@ -37,9 +37,9 @@ struct Thread {
     last: Instant,
     before: [u64; 2],
     now: [u64; 2],
-    /// For how long before it was seen in each state it had not been looked at, ns.
+    /// The time before each look, by the state that the look showed, ns.
     states: BTreeMap<(Spent, Option<String>), u64>,
-    /// How often it was seen not to run.
+    /// Looks at which it did not run.
     looks: u32,
 }
 

@@ -305,7 +305,7 @@ impl<'a> Facts<'a> {
     fn slept_longer(&self, part: &TimePart) -> Option<Sort> {
         let each = part.ns / part.times.max(1);
         let by_slack = match self.thread.timer_slack_ns {
-            // A slack delays by itself at most, and the machine by no more than it does without.
+            // The slack delays a sleep by its own length at most; a wake-up takes some time of its own.
             Some(slack) => {
                 let by = HALF_TICK_NS.min(slack / 2)..=slack.saturating_mul(2).saturating_add(SLACK_NS);
                 slack >= LEAST_SLACK_NS && by.contains(&each)

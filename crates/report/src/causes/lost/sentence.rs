@@ -15,7 +15,7 @@ use super::words::{code, did, end_of, is_of};
 const MISSED: u64 = 50;
 /// A thread that is this far behind, as a share of the run, is said to be.
 const BEHIND: f64 = 0.01;
-/// Losses that are less than one in this many of how far a thread is behind do not explain it.
+/// Losses explain a delay if they are at least one part in this many of it.
 const EXPLAINS: u64 = 2;
 /// A thread that sleeps for this share of the run longer than it asked for is not on time.
 const LONGER: f64 = 0.05;
@@ -137,7 +137,7 @@ fn sentence(budget: &Budget, loss: &Loss) -> String {
     }
 }
 
-/// How much of it is explained, of a thread that is further behind than it lost.
+/// The share of the delay that the known losses explain, where it is less than half.
 fn explained(budget: &Budget, losses: &[Loss]) -> Option<String> {
     let first = losses.first().filter(|loss| !is_healthy(loss.kind))?;
     let thread = thread_of(budget, first)?;
@@ -145,10 +145,10 @@ fn explained(budget: &Budget, losses: &[Loss]) -> Option<String> {
     let lost = losses.iter().filter(|loss| loss.tid == first.tid && !is_healthy(loss.kind));
     let lost = lost.fold(0u64, |sum, loss| sum.saturating_add(loss.ns));
     let is_little = behind as f64 >= BEHIND * thread.wall_ns as f64 && lost < behind / EXPLAINS;
-    is_little.then(|| format!("All that is known explains {} of it.", spoken::share(lost as f64 / behind as f64)))
+    is_little.then(|| format!("Its known losses explain {} of that.", spoken::share(lost as f64 / behind as f64)))
 }
 
-/// The sentence of a thread that nothing is known to keep.
+/// The sentence of a thread without a known loss.
 fn of_the_punctual(budget: &Budget, loss: &Loss) -> String {
     let who = name(&loss.subject);
     let thread = thread_of(budget, loss);
@@ -408,7 +408,7 @@ fn clause(loss: &Loss, thread: Option<&ThreadBudget>) -> Clause {
             did("waited for input for", String::new(), ended.or_else(|| meanwhile(&peer, loss, thread)))
         }
         LossKind::Unknown if is_at_a_futex(loss, thread) => {
-            did("waited", " for a lock or a signal".to_owned(), Some("of whom is not known".to_owned()))
+            did("waited", " for a lock or a signal".to_owned(), Some("who ended the waits is not known".to_owned()))
         }
         LossKind::Unknown => did("was blocked for", String::new(), Some("the cause is unknown".to_owned())),
         LossKind::OnTime => did("is on time, and lost", String::new(), None),
@@ -451,7 +451,7 @@ fn is_kept_by_nobody(thread: Option<&ThreadBudget>) -> bool {
     queued.peek().is_some() && queued.all(|part| part.who.is_none())
 }
 
-/// Whether most of a wait of unknown cause is for a lock or a signal of nobody knows whom.
+/// Whether the thread spent most of an unknown wait at futexes, and nobody is known to have ended it.
 fn is_at_a_futex(loss: &Loss, thread: Option<&ThreadBudget>) -> bool {
     let waits = |part: &&TimePart| part.spent == Spent::Condition && part.who.is_none();
     let parts = thread.into_iter().flat_map(|thread| &thread.parts).filter(waits);

@@ -29,7 +29,7 @@ impl Group<'_> {
         self.parts.iter().map(|part| part.longest_ns).max().unwrap_or(0)
     }
 
-    /// Whether a loss is of this. The time-outs of waits for an interpreter's lock are.
+    /// Whether the loss is made of this group. That of an interpreter's lock has the waits that time out too.
     fn is_of(&self, loss: &Loss) -> bool {
         let of_interpreter = loss.kind == LossKind::InterpreterLock && belongs(self.spent, loss.kind);
         of_interpreter || self.parts.iter().any(|part| is_of(part, loss))

@@ -28,7 +28,7 @@ pub(super) const fn label(spent: Spent, source: BudgetSource) -> &'static str {
     match spent {
         // What /proc shows of a sleep is that it goes on.
         Spent::Asleep if matches!(source, BudgetSource::Files) => "asleep",
-        // A lock that nobody owns by its word is a futex like any other.
+        // The state of a thread does not tell a lock from a condition variable.
         Spent::Condition if matches!(source, BudgetSource::Files) => "waiting for a lock or a signal",
         Spent::FaultFile if matches!(source, BudgetSource::Files) => "page faults, from a disk",
         Spent::Running => "running",
@@ -177,7 +177,7 @@ pub(super) const fn belongs(spent: Spent, kind: LossKind) -> bool {
     }
 }
 
-/// Whether this part is one of the loss: of several locks, one of the lock that it is about.
+/// Whether the loss is made of this part. The loss of a lock has the waits for that lock alone.
 pub(super) fn is_of(part: &TimePart, loss: &Loss) -> bool {
     let is_the_lock = match &loss.place.lock {
         Some(lock) => part.spent == Spent::Lock && part.thing.futex.is_some_and(|at| format!("{at:#x}") == *lock),

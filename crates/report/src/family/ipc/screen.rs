@@ -136,7 +136,7 @@ impl<'a> Field<'a> {
             text.push_str(&format!("; hardly fewer: {}", listed(&near, NAMES)));
         }
         if !near.contains(&self.name(other)) {
-            text.push_str(&format!("; by another mechanism at most {}", shown(other)));
+            text.push_str(&format!("; next mechanism: {}", shown(other)));
         }
         Some((text + ".", Some(naming_of(best))))
     }

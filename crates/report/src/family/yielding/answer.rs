@@ -86,7 +86,7 @@ fn told<'s, 'a>(situations: &'s [(Situation, Vec<Figure<'a>>)]) -> Option<(&'s S
     Some((situation, figures.iter().filter(|figure| figure.calls.conditions == *conditions).copied().collect()))
 }
 
-/// Its methods, with their costs alone.
+/// The table of a situation: its methods, and what a call of each costs alone.
 fn of_situation(situations: &[(Situation, Vec<Figure<'_>>)], figures: &[Figure<'_>]) -> Table {
     let alone = |figure: &Figure<'_>| {
         let same =

@@ -252,7 +252,7 @@ pub(super) fn who_gains(situation: &Situation, figures: &[&Figure<'_>]) -> Vec<S
     texts
 }
 
-/// Who shares the CPU: the caller, and so many competitors.
+/// `both` with one competitor, `all` with several: the threads that divide the CPU time.
 pub(super) const fn sharers(competitors: u32) -> &'static str {
     if competitors == 1 { "both" } else { "all" }
 }

@@ -25,7 +25,7 @@ pub(super) struct Instruction {
     pub(super) line: Option<SourceLine>,
 }
 
-/// The functions of a program or library that these addresses are in, by address. Empty where it is no regular file, or none that can be read.
+/// The functions of a program or library that these addresses are in, by address. Empty if the file is not regular or cannot be read.
 ///
 /// Addresses are those of the file's own tables. Names are as in the source, without parameters.
 #[must_use]
