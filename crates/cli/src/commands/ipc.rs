@@ -183,7 +183,7 @@ static MECHANISMS: Shelf<Mechanism> = Shelf {
     what: "mechanism",
     list: "punctual ipc --list",
     all: || ipc::mechanisms().collect(),
-    item: |mechanism| Item { name: &mechanism.name, about: &mechanism.about, kind: Some(mechanism.kind.name()) },
+    item: |mechanism| Item { name: &mechanism.name, about: &mechanism.about, kind: Some(mechanism.kind) },
     is_offered: |_| true,
 };
 
@@ -289,7 +289,7 @@ fn row(mechanism: &Mechanism) -> ListRow {
         name: mechanism.name.clone(),
         about: format!("{}. Carries {carries}, by {}{raise}", mechanism.about, limit.from),
         call: mechanism.call.clone(),
-        kind: mechanism.kind.name().into(),
+        kind: mechanism.kind.into(),
         needs: mechanism.needs.into(),
         unavailable: ipc::try_open(mechanism).err().map(|no| no.to_string()),
         observed: None,

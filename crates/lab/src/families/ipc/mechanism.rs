@@ -10,7 +10,8 @@ use punctual_record::Hint;
 pub use punctual_record::experiment::ipc::Receive;
 use rustix::process::{Resource, getrlimit};
 
-use super::keeper::{Keeper, Leftover};
+use super::keeper::Keeper;
+use crate::frame::Shared;
 pub(super) use crate::frame::Unavailable;
 
 /// One way to pass a message to another process: name, summary, calls, limits, and constructor.
@@ -22,8 +23,8 @@ pub struct Mechanism {
     pub about: String,
     /// The calls in C, for instance `mq_send, mq_receive`.
     pub call: String,
-    /// Kind of mechanism.
-    pub kind: Kind,
+    /// Kind of mechanism, for `--list`, the record and selection by kind: `socket`.
+    pub kind: &'static str,
     /// Its requirements, in a few words (`CONFIG_POSIX_MQUEUE`), or empty.
     pub needs: &'static str,
     /// What limits the messages in flight.
@@ -47,7 +48,7 @@ impl Mechanism {
     /// A reliable one of this kind, measured by default, still without words: a receiver may block, and nothing limits a message but
     /// memory.
     pub(super) fn usual(
-        kind: Kind,
+        kind: &'static str,
         open: impl Fn(&Asked<'_>) -> Result<Link, Unavailable> + Send + Sync + 'static,
     ) -> Self {
         Self {
@@ -69,38 +70,6 @@ impl Mechanism {
 impl std::fmt::Debug for Mechanism {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Mechanism").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// Kind of mechanism, for `--list` and for selection by kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// Queues of messages.
-    Queue,
-    /// Streams of bytes.
-    Stream,
-    /// Sockets.
-    Socket,
-    /// Notifications of eight bytes.
-    Notice,
-    /// Shared memory.
-    SharedMemory,
-    /// Memory of one process that the other writes into.
-    Copy,
-}
-
-impl Kind {
-    /// Its name in the record.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Queue => "queue",
-            Self::Stream => "stream",
-            Self::Socket => "socket",
-            Self::Notice => "notice",
-            Self::SharedMemory => "shared memory",
-            Self::Copy => "copy",
-        }
     }
 }
 
@@ -155,7 +124,7 @@ pub struct Asked<'a> {
     /// Removes objects that would otherwise remain.
     pub keeper: &'a Keeper,
     /// Ends the waits of this link.
-    pub(crate) halt: Halt,
+    pub(crate) halt: &'a Halt,
 }
 
 impl Asked<'_> {
@@ -177,18 +146,6 @@ pub struct Link {
     pub here: End,
     /// The end of the other process.
     pub there: End,
-    /// The objects that the measuring process removes at the end.
-    pub leftovers: Vec<Leftover>,
-    /// Each ends waits that no signal ends. Called after the peer is gone.
-    pub(crate) rouse: Vec<Box<dyn Fn() + Send>>,
-}
-
-impl Link {
-    /// A link with no objects to remove.
-    #[must_use]
-    pub fn new(here: End, there: End) -> Self {
-        Self { here, there, leftovers: Vec::new(), rouse: Vec::new() }
-    }
 }
 
 /// One end of a link: what a process sends and receives with.
@@ -216,8 +173,8 @@ pub(crate) trait Outlet: Send {
         Ok(())
     }
 
-    /// Sends the message, and waits for room. Allocates nothing.
-    fn send(&mut self, message: &[u8]) -> linux::Result<()>;
+    /// Sends the message, and waits for room until `halt` ends the wait (EINTR). Allocates nothing.
+    fn send(&mut self, message: &[u8], halt: &Halt) -> linux::Result<()>;
 }
 
 /// Receives messages of one size.
@@ -227,16 +184,17 @@ pub(crate) trait Inlet: Send {
         Ok(())
     }
 
-    /// Receives a message of exactly the buffer's length, blocking in the kernel. Allocates nothing.
-    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()>;
+    /// Receives a message of exactly the buffer's length, blocking in the kernel until `halt` ends the wait (EINTR).
+    /// Allocates nothing.
+    fn receive(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()>;
 
     /// The same without blocking. `false`: there is no message.
-    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool>;
+    fn poll(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<bool>;
 
     /// Polls until a message arrives, or until the wait must end (EINTR). Compiled for each inlet, so that only the
     /// stop flag is checked between two polls.
     fn poll_until(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
-        while !self.poll(into)? {
+        while !self.poll(into, halt)? {
             halt.check("poll")?;
         }
         Ok(())
@@ -277,32 +235,25 @@ pub(super) fn whole_if_any(call: &'static str, got: linux::Result<usize>, wanted
 pub(super) struct Lane {
     pub(super) outlet: Box<dyn Outlet>,
     pub(super) inlet: Box<dyn Inlet>,
-    pub(super) leftovers: Vec<Leftover>,
-    pub(super) rouse: Vec<Box<dyn Fn() + Send>>,
 }
 
 impl Lane {
-    /// A direction with no objects to remove, and with waits that signals end.
     pub(super) fn new(outlet: impl Outlet + 'static, inlet: impl Inlet + 'static) -> Self {
-        Self { outlet: Box::new(outlet), inlet: Box::new(inlet), leftovers: Vec::new(), rouse: Vec::new() }
+        Self { outlet: Box::new(outlet), inlet: Box::new(inlet) }
     }
 }
 
 /// Opens the requested directions: to the measuring process, and for ping-pong also from it.
 pub(super) fn lanes(
     asked: &Asked<'_>,
-    mut lane: impl FnMut(&Asked<'_>) -> Result<Lane, Unavailable>,
+    lane: impl Fn(&Asked<'_>) -> Result<Lane, Unavailable>,
 ) -> Result<Link, Unavailable> {
-    let Lane { outlet, inlet, leftovers, rouse } = lane(asked)?;
-    let here = End { inlet: Some(inlet), outlet: None };
-    let there = End { outlet: Some(outlet), inlet: None };
-    let mut link = Link { here, there, leftovers, rouse };
+    let Lane { outlet, inlet } = lane(asked)?;
+    let mut link =
+        Link { here: End { inlet: Some(inlet), outlet: None }, there: End { outlet: Some(outlet), inlet: None } };
     if asked.both_ways {
-        let Lane { outlet, inlet, leftovers, rouse } = lane(asked)?;
-        link.here.outlet = Some(outlet);
-        link.there.inlet = Some(inlet);
-        link.leftovers.extend(leftovers);
-        link.rouse.extend(rouse);
+        let Lane { outlet, inlet } = lane(asked)?;
+        (link.here.outlet, link.there.inlet) = (Some(outlet), Some(inlet));
     }
     Ok(link)
 }
@@ -313,11 +264,11 @@ pub(super) fn refused(error: &linux::Error, remedy: impl Into<Hint>) -> Unavaila
 }
 
 /// A receiver's method of waiting.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Waiter {
     how: Receive,
     backoff: Backoff,
-    halt: Halt,
+    pub(super) halt: Halt,
 }
 
 impl Waiter {
@@ -329,7 +280,7 @@ impl Waiter {
     #[inline]
     pub(super) fn next(&mut self, inlet: &mut dyn Inlet, into: &mut [u8]) -> linux::Result<()> {
         match self.how {
-            Receive::Block => inlet.receive(into),
+            Receive::Block => inlet.receive(into, &self.halt),
             Receive::Poll => inlet.poll_until(into, &self.halt),
             Receive::Backoff => self.back_off(inlet, into),
         }
@@ -337,10 +288,10 @@ impl Waiter {
 
     fn back_off(&mut self, inlet: &mut dyn Inlet, into: &mut [u8]) -> linux::Result<()> {
         self.backoff.reset();
-        while !inlet.poll(into)? {
+        while !inlet.poll(into, &self.halt)? {
             self.halt.check("poll")?;
             if self.backoff.step() == Step::Park {
-                return inlet.receive(into);
+                return inlet.receive(into, &self.halt);
             }
         }
         Ok(())
@@ -364,10 +315,10 @@ pub(super) fn sysctl(path: &str) -> Option<u64> {
 
 /// Ends the waits of a link, permanently or for one message. Clones share the state. After a fork each process has
 /// its own.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Halt(Arc<HaltState>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct HaltState {
     /// The current wait must end.
     ends: AtomicBool,
@@ -377,6 +328,8 @@ struct HaltState {
     awaited: AtomicU64,
     /// One more than the number of the last message given up. 0: none.
     given_up: AtomicU64,
+    /// Each ends waits that no signal ends.
+    rousers: Shared<Vec<Box<dyn Fn() + Send>>>,
 }
 
 /// The result of an interrupted wait.
@@ -395,6 +348,16 @@ impl Halt {
     pub(crate) fn set(&self) {
         self.0.over.store(true, Ordering::SeqCst);
         self.0.ends.store(true, Ordering::SeqCst);
+    }
+
+    /// Adds what ends waits of a link that no signal ends.
+    pub(super) fn on_rouse(&self, rouser: impl Fn() + Send + 'static) {
+        self.0.rousers.open().push(Box::new(rouser));
+    }
+
+    /// Ends the waits that no signal ends. Called after the peer is gone.
+    pub(super) fn rouse(&self) {
+        self.0.rousers.open().iter().for_each(|rouse| rouse());
     }
 
     /// Whether the current wait must end.

@@ -13,14 +13,14 @@ use punctual::ipc::{
 use punctual_linux as linux;
 use punctual_linux::ipc::Region;
 use punctual_linux::ipc::memory::{self, Mailbox};
+use punctual_linux::ipc::semaphore::{Monitor, Semaphore};
 use punctual_record::remedy::of_need;
 
 use super::keeper::What;
 use super::mechanism::{
-    Asked, Halt, InFlight, Inlet, Kind, Lane, Limit, Mechanism, Outlet, Peer, Receive, Unavailable, lanes, refused,
-    whole,
+    Asked, Halt, InFlight, Inlet, Lane, Limit, Mechanism, Outlet, Peer, Receive, Unavailable, lanes, refused, whole,
 };
-use super::semaphores::{self, Count, Opened, Told};
+use super::semaphores::{Count, Event, Futex, Spin, SystemV};
 use punctual_record::{Ask, Hint};
 
 /// Default number of slots: as many as a POSIX queue has.
@@ -36,44 +36,48 @@ enum From {
     SystemV,
 }
 
+/// Each kind of memory, with its name, its description and its call.
 const MEMORIES: [(From, &str, &str, &str); 3] = [
     (From::Memfd, "memfd", "memfd (no name)", "memfd_create"),
     (From::Posix, "shm", "POSIX shared memory", "shm_open"),
     (From::SystemV, "sysv-shm", "System V shared memory", "shmget"),
 ];
 
-const WAYS: [(Told, &str, &str, &str); 6] = [
-    (Told::Futex, "futex", "a futex", "futex"),
-    (Told::PosixSemaphore, "sem", "POSIX semaphores", "sem_post, sem_wait"),
-    (Told::SysvSemaphore, "sysv-sem", "System V semaphores", "semop"),
-    (Told::Condition, "cond", "a robust mutex and a condition", "pthread_cond_signal, pthread_cond_wait"),
-    (Told::Eventfd, "eventfd", "eventfds", "write, read"),
-    (Told::Spin, "spin", "nothing but looking: it costs a CPU", "memcpy"),
-];
-
-/// Memory that both processes map.
-pub(super) fn shared() -> Vec<Mechanism> {
-    let mut all = Vec::new();
-    for (from, name, about, call) in MEMORIES {
-        for (told, way, how, calls) in WAYS {
-            let open = move |asked: &Asked<'_>| lanes(asked, |asked| lane(from, told, asked));
-            all.push(Mechanism {
-                name: format!("{name}-{way}"),
-                about: format!("{about}, told by {how}"),
-                call: format!("{call}; {calls}"),
-                needs: if from == From::SystemV || told == Told::SysvSemaphore { "CONFIG_SYSVIPC" } else { "" },
-                in_flight: InFlight::Messages,
-                only_polls: told == Told::Spin,
-                // The kinds of memory are equally quick: one of each kind of count is enough.
-                usual: from == From::Memfd,
-                ..Mechanism::usual(Kind::SharedMemory, open)
-            });
-        }
-    }
-    all
+/// Memory that both processes map, with each kind of count.
+pub(super) fn shared() -> impl Iterator<Item = Mechanism> {
+    MEMORIES.into_iter().flat_map(|memory| {
+        [
+            told_by::<Futex>(memory, ["futex", "a futex", "futex"]),
+            told_by::<Semaphore>(memory, ["sem", "POSIX semaphores", "sem_post, sem_wait"]),
+            told_by::<SystemV>(memory, ["sysv-sem", "System V semaphores", "semop"]),
+            told_by::<Monitor>(
+                memory,
+                ["cond", "a robust mutex and a condition", "pthread_cond_signal, pthread_cond_wait"],
+            ),
+            told_by::<Event>(memory, ["eventfd", "eventfds", "write, read"]),
+            told_by::<Spin>(memory, ["spin", "nothing but looking: it costs a CPU", "memcpy"]),
+        ]
+    })
 }
 
-fn lane(from: From, told: Told, asked: &Asked<'_>) -> Result<Lane, Unavailable> {
+/// Messages in this memory, told by counts of this kind. Both ends are compiled for the kind: without system calls, the time of each step
+/// between two processes matters.
+fn told_by<C: Count>((from, name, about, call): (From, &str, &str, &str), [way, how, calls]: [&str; 3]) -> Mechanism {
+    Mechanism {
+        name: format!("{name}-{way}"),
+        about: format!("{about}, told by {how}"),
+        call: format!("{call}; {calls}"),
+        needs: if from == From::SystemV { SystemV::NEEDS } else { C::NEEDS },
+        in_flight: InFlight::Messages,
+        only_polls: C::ONLY_POLLS,
+        // The kinds of memory are equally quick: one of each kind of count is enough.
+        usual: from == From::Memfd,
+        ..Mechanism::usual("shared memory", move |asked| lanes(asked, |asked| lane::<C>(from, asked)))
+    }
+}
+
+/// Opens one direction. Counts signal messages to the receiver and room to the sender.
+fn lane<C: Count>(from: From, asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let depth = asked.depth_or(USUAL_DEPTH);
     let stride = asked.size.next_multiple_of(LINE);
     let no_memory = |e: &linux::Error| refused(e, from.remedy(e));
@@ -82,34 +86,11 @@ fn lane(from: From, told: Told, asked: &Asked<'_>) -> Result<Lane, Unavailable> 
     })?;
     let memory = Arc::new(from.map(bytes, asked).map_err(|e| no_memory(&e))?);
     let slots = Slots { memory, stride, depth, next: 0 };
-    // Without system calls, the time of each step between two processes matters: those are compiled together.
-    if told == Told::Spin {
-        let count = |value| semaphores::spin(value, asked);
-        return assemble(slots, asked, count);
-    }
-    assemble(slots, asked, |value| told.open(value, asked))
-}
-
-/// Both ends of one direction. `count` opens the counts that signal messages to the receiver and room to the sender.
-fn assemble<C: Count + 'static>(
-    slots: Slots<Arc<Region>>,
-    asked: &Asked<'_>,
-    count: impl Fn(usize) -> Result<Opened<C>, Unavailable>,
-) -> Result<Lane, Unavailable> {
-    let full = count(0)?;
+    let full = C::open(0, asked)?;
     // In ping-pong a slot is always free when it is needed: the answer shows it.
-    let free = if asked.both_ways { None } else { Some(count(slots.depth)?) };
-    let (taken, given, leftover, rouse) = match free {
-        Some(free) => (Some(free.lowerer), Some(free.raiser), free.leftover, free.rouse),
-        None => (None, None, None, None),
-    };
-    let sender = Sender { slots: slots.clone(), full: full.raiser, free: taken };
-    let receiver = Receiver { slots, full: full.lowerer, free: given };
-    Ok(Lane {
-        leftovers: full.leftover.into_iter().chain(leftover).collect(),
-        rouse: full.rouse.into_iter().chain(rouse).collect(),
-        ..Lane::new(sender, receiver)
-    })
+    let free = if asked.both_ways { None } else { Some(C::open(depth as u32, asked)?) };
+    let sender = Sender { slots: slots.clone(), full: full.clone(), free: free.clone() };
+    Ok(Lane::new(sender, Receiver { slots, full, free }))
 }
 
 impl From {
@@ -170,13 +151,13 @@ struct Sender<C> {
 }
 
 impl<C: Count> Outlet for Sender<C> {
-    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+    fn send(&mut self, message: &[u8], halt: &Halt) -> linux::Result<()> {
         if let Some(free) = &mut self.free {
-            free.down()?;
+            free.down(halt)?;
         }
         let at = self.slots.take();
         self.slots.memory.copy_in(at, message);
-        self.full.up()
+        self.full.up(halt)
     }
 }
 
@@ -188,30 +169,30 @@ struct Receiver<C> {
 
 impl<C: Count> Receiver<C> {
     #[inline]
-    fn take(&mut self, into: &mut [u8]) -> linux::Result<()> {
+    fn take(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
         let at = self.slots.take();
         self.slots.memory.copy_out(at, into);
-        self.free.as_mut().map_or(Ok(()), |free| free.up())
+        self.free.as_mut().map_or(Ok(()), |free| free.up(halt))
     }
 }
 
 impl<C: Count> Inlet for Receiver<C> {
-    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
-        self.full.down()?;
-        self.take(into)
+    fn receive(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
+        self.full.down(halt)?;
+        self.take(into, halt)
     }
 
-    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
+    fn poll(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<bool> {
         let any = self.full.try_down()?;
         if any {
-            self.take(into)?;
+            self.take(into, halt)?;
         }
         Ok(any)
     }
 
     fn poll_until(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
         self.full.spin_down(halt)?;
-        self.take(into)
+        self.take(into, halt)
     }
 }
 
@@ -226,7 +207,7 @@ pub(super) fn written() -> Mechanism {
         needs: "CONFIG_CROSS_MEMORY_ATTACH, ptrace permission",
         in_flight: InFlight::Messages,
         usual: false,
-        ..Mechanism::usual(Kind::Copy, |asked| lanes(asked, written_lane))
+        ..Mechanism::usual("copy", |asked| lanes(asked, written_lane))
     }
 }
 
@@ -234,19 +215,17 @@ fn written_lane(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let depth = asked.depth_or(USUAL_DEPTH);
     let bytes = asked.size.checked_mul(depth).unwrap_or(usize::MAX / 2);
     let mailbox = Mailbox::new(bytes).map_err(|e| refused(&e, Ask::SmallerSizeOrDepth))?;
-    let full = Told::Futex.open(0, asked)?;
-    let free = Told::Futex.open(depth, asked)?;
+    let (full, free) = (Futex::open(0, asked)?, Futex::open(depth as u32, asked)?);
     let slots = Slots { memory: mailbox, stride: asked.size, depth, next: 0 };
-    let outlet = Writer { slots: slots.clone(), peer: None, full: full.raiser, free: free.lowerer };
-    let inlet = Reader { slots, full: full.lowerer, free: free.raiser };
-    Ok(Lane::new(outlet, inlet))
+    let outlet = Writer { slots: slots.clone(), peer: None, full: full.clone(), free: free.clone() };
+    Ok(Lane::new(outlet, Reader { slots, full, free }))
 }
 
 struct Writer {
     slots: Slots<Mailbox>,
     peer: Option<i32>,
-    full: Box<dyn Count>,
-    free: Box<dyn Count>,
+    full: Futex,
+    free: Futex,
 }
 
 impl Outlet for Writer {
@@ -255,26 +234,26 @@ impl Outlet for Writer {
         Ok(())
     }
 
-    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+    fn send(&mut self, message: &[u8], halt: &Halt) -> linux::Result<()> {
         let Some(peer) = self.peer else { return Err(linux::Error::from_errno("process_vm_writev", linux::ESRCH)) };
-        self.free.down()?;
+        self.free.down(halt)?;
         let at = self.slots.take();
         self.slots.memory.write_to(peer, at, message)?;
-        self.full.up()
+        self.full.up(halt)
     }
 }
 
 struct Reader {
     slots: Slots<Mailbox>,
-    full: Box<dyn Count>,
-    free: Box<dyn Count>,
+    full: Futex,
+    free: Futex,
 }
 
 impl Reader {
-    fn take(&mut self, into: &mut [u8]) -> linux::Result<()> {
+    fn take(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
         let at = self.slots.take();
         self.slots.memory.read(at, into);
-        self.free.up()
+        self.free.up(halt)
     }
 }
 
@@ -283,15 +262,15 @@ impl Inlet for Reader {
         memory::let_others_write(true)
     }
 
-    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
-        self.full.down()?;
-        self.take(into)
+    fn receive(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
+        self.full.down(halt)?;
+        self.take(into, halt)
     }
 
-    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
+    fn poll(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<bool> {
         let any = self.full.try_down()?;
         if any {
-            self.take(into)?;
+            self.take(into, halt)?;
         }
         Ok(any)
     }
@@ -320,7 +299,7 @@ pub(super) fn ring() -> Mechanism {
         call: "Sender::send, Receiver::receive".into(),
         in_flight: InFlight::Messages,
         largest: || Limit::fixed(layout::largest_message(layout::GREATEST), "the ring's greatest capacity, 4 GiB"),
-        ..Mechanism::usual(Kind::SharedMemory, |asked| lanes(asked, ring_lane))
+        ..Mechanism::usual("shared memory", |asked| lanes(asked, ring_lane))
     }
 }
 
@@ -332,9 +311,8 @@ fn ring_lane(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let theirs = theirs.map_err(|source| Unavailable::because(format!("dup: {source}")))?;
     let theirs = Ring::from_fd(theirs).map_err(|e| no_ring(&e))?;
     let how = if asked.receive == Receive::Poll { WaitStrategy::Spin } else { WaitStrategy::Sleep };
-    let outlet = RingEnd::<RingSender> { ring, end: None, how, halt: asked.halt.clone() };
-    let inlet = RingEnd::<RingReceiver> { ring: theirs, end: None, how, halt: asked.halt.clone() };
-    Ok(Lane::new(outlet, inlet))
+    let inlet = RingEnd::<RingReceiver> { ring: theirs, end: None, how };
+    Ok(Lane::new(RingEnd::<RingSender> { ring, end: None, how }, inlet))
 }
 
 fn no_ring(error: &RingError) -> Unavailable {
@@ -354,7 +332,6 @@ struct RingEnd<E> {
     ring: Ring,
     end: Option<E>,
     how: WaitStrategy,
-    halt: Halt,
 }
 
 impl Outlet for RingEnd<RingSender> {
@@ -364,12 +341,12 @@ impl Outlet for RingEnd<RingSender> {
     }
 
     #[inline]
-    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+    fn send(&mut self, message: &[u8], halt: &Halt) -> linux::Result<()> {
         let Some(end) = &mut self.end else { return Err(linux::Error::from_errno("Ring::send", linux::ESRCH)) };
         loop {
             match end.send_timeout(message, self.how, LONGEST_WAIT) {
                 Ok(()) => return Ok(()),
-                Err(SendError::Full) if !self.halt.is_set() => {}
+                Err(SendError::Full) if !halt.is_set() => {}
                 Err(SendError::Full) => return Err(linux::Error::from_errno("Ring::send", linux::EINTR)),
                 Err(SendError::Closed | SendError::PeerDied) => {
                     return Err(linux::Error::from_errno("Ring::send", linux::EPIPE));
@@ -394,19 +371,19 @@ impl Inlet for RingEnd<RingReceiver> {
     }
 
     #[inline]
-    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
+    fn receive(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
         let Some(end) = &mut self.end else { return Err(linux::Error::from_errno("Ring::receive", linux::ESRCH)) };
         loop {
             match end.recv_timeout(into, self.how, LONGEST_WAIT).map_err(broken)? {
                 Some(n) => return whole("Ring::receive", n, into.len()),
-                None if self.halt.is_set() => return Err(linux::Error::from_errno("Ring::receive", linux::EINTR)),
+                None if halt.is_set() => return Err(linux::Error::from_errno("Ring::receive", linux::EINTR)),
                 None => {}
             }
         }
     }
 
     #[inline]
-    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
+    fn poll(&mut self, into: &mut [u8], _: &Halt) -> linux::Result<bool> {
         let Some(end) = &mut self.end else { return Err(linux::Error::from_errno("Ring::receive", linux::ESRCH)) };
         match end.try_receive(into).map_err(broken)? {
             Some(n) => whole("Ring::receive", n, into.len()).map(|()| true),

@@ -87,7 +87,7 @@ pub fn try_open(mechanism: &Mechanism) -> Result<(), Unavailable> {
         both_ways: true,
         receive: Receive::Block,
         keeper: &keeper,
-        halt: Halt::default(),
+        halt: &Halt::default(),
     };
     (mechanism.open)(&asked).map(drop)
 }
@@ -103,7 +103,7 @@ impl Family for Plan {
     fn identity(&self, cell: usize) -> CellId {
         let cell = &self.cells[cell];
         let mechanism = self.asked.mechanisms[cell.mechanism];
-        let (kind, call) = (Some(mechanism.kind.name().to_owned()), Some(mechanism.call.clone()));
+        let (kind, call) = (Some(mechanism.kind.to_owned()), Some(mechanism.call.clone()));
         CellId {
             subject: mechanism.name.clone(),
             about: About { kind, call, ..About::default() },

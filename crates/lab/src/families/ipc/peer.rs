@@ -83,7 +83,7 @@ pub(super) fn live(mut end: End, job: &Job, control: &Control, parent: Peer, wai
     control.wait_for(Order::Begin);
     let worked = match job.mode {
         Mode::PingPong => answer(&mut end, job, waiter),
-        _ => send(&mut end, job, control),
+        _ => send(&mut end, job, control, &waiter.halt),
     };
     match worked {
         Ok(account) => match guard.lost() {
@@ -126,7 +126,7 @@ fn prepare(end: &mut End, job: &Job, parent: Peer) -> Result<Guard, NotPrepared>
 }
 
 /// Sends all messages. Between two messages it writes the contents, reads the clock, and makes the call.
-fn send(end: &mut End, job: &Job, control: &Control) -> linux::Result<Account> {
+fn send(end: &mut End, job: &Job, control: &Control, halt: &Halt) -> linux::Result<Account> {
     let outlet = end.outlet.as_mut().ok_or_else(|| missing("no outlet"))?;
     let mut letter = Letter::new(job.size, job.verify);
     letter.write(0);
@@ -144,7 +144,7 @@ fn send(end: &mut End, job: &Job, control: &Control) -> linux::Result<Account> {
         }
         let due = pace.wait(number);
         let from = due.unwrap_or_else(|| now_ns(Clock::Monotonic));
-        outlet.send(letter.stamp(from))?;
+        outlet.send(letter.stamp(from), halt)?;
     }
     Ok(Account { usage: meter.stop(), sent: total, late: pace.late() })
 }
@@ -188,7 +188,7 @@ fn answer(end: &mut End, job: &Job, mut waiter: Waiter) -> linux::Result<Account
             meter = Meter::start();
         }
         waiter.next(inlet.as_mut(), &mut buffer)?;
-        outlet.send(&buffer)?;
+        outlet.send(&buffer, &waiter.halt)?;
     }
     Ok(Account { usage: meter.stop(), sent: total, late: 0 })
 }
@@ -471,7 +471,6 @@ pub(super) struct Watched {
     pub(super) child: Shared<Child>,
     pub(super) control: Control,
     pub(super) halt: Halt,
-    pub(super) rouse: Vec<Box<dyn Fn() + Send>>,
     pub(super) interrupter: Interrupter,
     /// CPUs of the watching thread, because the measuring thread's own is busy.
     pub(super) cpus: Vec<usize>,
@@ -536,7 +535,7 @@ impl Watched {
         let _ = self.child.open().kill();
         self.halt.set();
         loop {
-            self.rouse.iter().for_each(|rouse| rouse());
+            self.halt.rouse();
             // The thread may have returned just now.
             let _ = self.interrupter.interrupt();
             if over.recv_timeout(AGAIN) != Err(RecvTimeoutError::Timeout) {

@@ -5,17 +5,17 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
 use punctual_linux as linux;
-use punctual_linux::ipc::queue::{self, Use};
+use punctual_linux::ipc::queue::{self, Queue, Use};
 use punctual_linux::ipc::sysv::{self, Envelope};
 use punctual_linux::ipc::{self, signals};
 use punctual_linux::ring::MessageRing;
 use punctual_record::Hint;
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::keeper::What;
+use super::keeper::{Leftover, What};
 use super::mechanism::{
-    Asked, End, Halt, InFlight, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Peer, Unavailable, if_any, lanes,
-    no_file, refused, sysctl, whole, whole_if_any,
+    Asked, End, Halt, InFlight, Inlet, Lane, Limit, Link, Mechanism, Outlet, Peer, Unavailable, if_any, lanes, no_file,
+    refused, sysctl, whole, whole_if_any,
 };
 
 /// Default capacity of a POSIX queue: the kernel's default (`mq_overview(7)`, msg_default).
@@ -30,7 +30,7 @@ pub(super) fn queues() -> Vec<Mechanism> {
             needs: "CONFIG_POSIX_MQUEUE",
             in_flight: InFlight::Messages,
             largest: posix_queue,
-            ..Mechanism::usual(Kind::Queue, |asked| lanes(asked, posix))
+            ..Mechanism::usual("queue", |asked| lanes(asked, posix))
         },
         Mechanism {
             name: "sysv-mq".into(),
@@ -38,7 +38,7 @@ pub(super) fn queues() -> Vec<Mechanism> {
             call: "msgsnd, msgrcv".into(),
             needs: "CONFIG_SYSVIPC",
             largest: sysv_queue,
-            ..Mechanism::usual(Kind::Queue, |asked| lanes(asked, system_v))
+            ..Mechanism::usual("queue", |asked| lanes(asked, system_v))
         },
     ]
 }
@@ -52,8 +52,7 @@ fn posix(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let inlet = queue::open(&leftover.name.posix(), for_what).map_err(|e| refused_queue(&e, depth))?;
     // Both ends are open: remove the name.
     drop(leftover);
-    let halt = asked.halt.clone();
-    Ok(Lane::new(Posix { queue: outlet, halt: halt.clone() }, Posix { queue: inlet, halt }))
+    Ok(Lane::new(outlet, inlet))
 }
 
 fn refused_queue(error: &linux::Error, depth: usize) -> Unavailable {
@@ -74,61 +73,56 @@ fn refused_queue(error: &linux::Error, depth: usize) -> Unavailable {
     refused(error, &remedy)
 }
 
-struct Posix {
-    queue: queue::Queue,
-    halt: Halt,
-}
-
-impl Outlet for Posix {
-    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
-        self.halt.persist(|| self.queue.send(message))
+impl Outlet for Queue {
+    fn send(&mut self, message: &[u8], halt: &Halt) -> linux::Result<()> {
+        halt.persist(|| Queue::send(self, message))
     }
 }
 
-impl Inlet for Posix {
-    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
-        let n = self.halt.persist_or_wait(|| self.queue.receive(into), || self.queue.wait())?;
+impl Inlet for Queue {
+    fn receive(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
+        let n = halt.persist_or_wait(|| Queue::receive(self, into), || self.wait())?;
         whole("mq_receive", n, into.len())
     }
 
-    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
-        whole_if_any("mq_receive", self.queue.receive(into), into.len())
+    fn poll(&mut self, into: &mut [u8], _: &Halt) -> linux::Result<bool> {
+        whole_if_any("mq_receive", Queue::receive(self, into), into.len())
     }
 }
 
 fn system_v(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let made = asked.keeper.make(What::SysvQueue, |name| sysv::create_queue(name.key()));
-    let (queue, name) = made.map_err(|e| {
+    let (queue, leftover) = made.map_err(|e| {
         refused(
             &e,
             "remove unused queues (ipcs -q, ipcrm), or raise /proc/sys/kernel/msgmni; a kernel with CONFIG_SYSVIPC",
         )
     })?;
-    let end = || SystemV { queue, envelope: Envelope::new(asked.size), halt: asked.halt.clone() };
-    Ok(Lane { leftovers: vec![name], ..Lane::new(end(), end()) })
+    let leftover = Arc::new(leftover);
+    let end = || SystemV { queue, envelope: Envelope::new(asked.size), _leftover: Arc::clone(&leftover) };
+    Ok(Lane::new(end(), end()))
 }
 
 struct SystemV {
     queue: sysv::Queue,
     envelope: Envelope,
-    halt: Halt,
+    /// Removes the queue when the measuring process drops its end.
+    _leftover: Arc<Leftover>,
 }
 
 impl Outlet for SystemV {
-    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
-        let Self { queue, envelope, halt } = self;
-        halt.persist(|| queue.send(message, envelope))
+    fn send(&mut self, message: &[u8], halt: &Halt) -> linux::Result<()> {
+        halt.persist(|| self.queue.send(message, &mut self.envelope))
     }
 }
 
 impl Inlet for SystemV {
-    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
-        let Self { queue, envelope, halt } = self;
-        let n = halt.persist(|| queue.receive(into, envelope, true))?;
+    fn receive(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
+        let n = halt.persist(|| self.queue.receive(into, &mut self.envelope, true))?;
         whole("msgrcv", n, into.len())
     }
 
-    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
+    fn poll(&mut self, into: &mut [u8], _: &Halt) -> linux::Result<bool> {
         match self.queue.receive(into, &mut self.envelope, false) {
             Ok(n) => whole("msgrcv", n, into.len()).map(|()| true),
             Err(e) if e.errno() == rustix::io::Errno::NOMSG.raw_os_error() || e.errno() == linux::EINTR => Ok(false),
@@ -205,7 +199,7 @@ pub(super) fn notices() -> Vec<Mechanism> {
             call: "write, read".into(),
             in_flight: InFlight::One,
             largest: eight,
-            ..Mechanism::usual(Kind::Notice, |asked| lanes(asked, event))
+            ..Mechanism::usual("notice", |asked| lanes(asked, event))
         },
         Mechanism {
             name: "sigqueue".into(),
@@ -227,7 +221,7 @@ pub(super) fn notices() -> Vec<Mechanism> {
             in_flight: InFlight::Counted,
             usual: false,
             largest: eight,
-            ..Mechanism::usual(Kind::Notice, uring)
+            ..Mechanism::usual("notice", uring)
         },
     ]
 }
@@ -237,7 +231,7 @@ fn queued_signal(through_descriptor: bool) -> Mechanism {
     Mechanism {
         in_flight: InFlight::Counted,
         largest: pointer,
-        ..Mechanism::usual(Kind::Notice, move |asked| lanes(asked, |asked| Ok(signal(asked, through_descriptor))))
+        ..Mechanism::usual("notice", move |asked| lanes(asked, |asked| Ok(signal(asked, through_descriptor))))
     }
 }
 
@@ -269,28 +263,19 @@ fn event(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let failed = |e: rustix::io::Errno| no_file(&linux::Error::from_errno("eventfd", e.raw_os_error()));
     let flags = EventfdFlags::CLOEXEC | if asked.polls() { EventfdFlags::NONBLOCK } else { EventfdFlags::empty() };
     let file = Arc::new(eventfd(0, flags).map_err(failed)?);
-    let end = || Event { file: Arc::clone(&file), halt: asked.halt.clone() };
-    Ok(Lane::new(end(), end()))
+    Ok(Lane::new(Event(Arc::clone(&file)), Event(file)))
 }
 
-struct Event {
-    file: Arc<OwnedFd>,
-    halt: Halt,
-}
+struct Event(Arc<OwnedFd>);
 
 impl Outlet for Event {
-    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+    fn send(&mut self, message: &[u8], halt: &Halt) -> linux::Result<()> {
         // The number's highest bit is set. A second number exceeds the counter, so its write blocks.
         debug_assert!(number("write", message).is_ok_and(|n| n >> 63 == 1));
         loop {
-            match self.halt.persist(|| ipc::write(self.file.as_fd(), message)) {
-                Err(e) if e.errno() == linux::EAGAIN => {
-                    // Opened for polling: then the sender has to poll as well.
-                    if self.halt.is_set() {
-                        return Err(e);
-                    }
-                    std::hint::spin_loop();
-                }
+            match halt.persist(|| ipc::write(self.0.as_fd(), message)) {
+                // Opened for polling: then the sender has to poll as well.
+                Err(e) if e.errno() == linux::EAGAIN && !halt.is_set() => std::hint::spin_loop(),
                 done => return done.map(drop),
             }
         }
@@ -298,27 +283,24 @@ impl Outlet for Event {
 }
 
 impl Inlet for Event {
-    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
-        let file = self.file.as_fd();
-        let n = self.halt.persist_or_wait(|| ipc::read(file, into), || ipc::wait_readable(file, -1))?;
+    fn receive(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
+        let file = self.0.as_fd();
+        let n = halt.persist_or_wait(|| ipc::read(file, into), || ipc::wait_readable(file, -1))?;
         whole("read", n, into.len())
     }
 
-    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
-        whole_if_any("read", ipc::read(self.file.as_fd(), into), into.len())
+    fn poll(&mut self, into: &mut [u8], _: &Halt) -> linux::Result<bool> {
+        whole_if_any("read", ipc::read(self.0.as_fd(), into), into.len())
     }
 }
 
 fn signal(asked: &Asked<'_>, through_descriptor: bool) -> Lane {
-    let halt = asked.halt.clone();
-    let outlet = SignalOutlet { peer: None, halt: halt.clone() };
-    let inlet = SignalInlet { blocked: None, descriptor: None, through_descriptor, polls: asked.polls(), halt };
-    Lane::new(outlet, inlet)
+    let inlet = SignalInlet { blocked: None, descriptor: None, through_descriptor, polls: asked.polls() };
+    Lane::new(SignalOutlet { peer: None }, inlet)
 }
 
 struct SignalOutlet {
     peer: Option<Peer>,
-    halt: Halt,
 }
 
 impl Outlet for SignalOutlet {
@@ -327,13 +309,13 @@ impl Outlet for SignalOutlet {
         Ok(())
     }
 
-    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+    fn send(&mut self, message: &[u8], halt: &Halt) -> linux::Result<()> {
         let value = number("rt_tgsigqueueinfo", message)? as usize;
         let Some(peer) = self.peer else { return Err(linux::Error::from_errno("rt_tgsigqueueinfo", linux::ESRCH)) };
         loop {
-            match self.halt.persist(|| signals::send(peer.process, peer.thread, value)) {
+            match halt.persist(|| signals::send(peer.process, peer.thread, value)) {
                 // RLIMIT_SIGPENDING: the receiver lags.
-                Err(e) if e.errno() == linux::EAGAIN && !self.halt.is_set() => std::thread::yield_now(),
+                Err(e) if e.errno() == linux::EAGAIN && !halt.is_set() => std::thread::yield_now(),
                 done => return done,
             }
         }
@@ -346,7 +328,6 @@ struct SignalInlet {
     descriptor: Option<OwnedFd>,
     through_descriptor: bool,
     polls: bool,
-    halt: Halt,
 }
 
 impl Inlet for SignalInlet {
@@ -358,15 +339,15 @@ impl Inlet for SignalInlet {
         Ok(())
     }
 
-    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
+    fn receive(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
         let value = match self.descriptor.as_ref().map(OwnedFd::as_fd) {
-            Some(file) => self.halt.persist_or_wait(|| signals::read(file), || ipc::wait_readable(file, -1))?,
-            None => self.halt.persist(signals::receive)?,
+            Some(file) => halt.persist_or_wait(|| signals::read(file), || ipc::wait_readable(file, -1))?,
+            None => halt.persist(signals::receive)?,
         };
         put("sigwaitinfo", value as u64, into)
     }
 
-    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
+    fn poll(&mut self, into: &mut [u8], _: &Halt) -> linux::Result<bool> {
         let value = match &self.descriptor {
             Some(descriptor) => if_any(signals::read(descriptor.as_fd()))?,
             None => signals::try_receive()?,
@@ -375,7 +356,7 @@ impl Inlet for SignalInlet {
     }
 }
 
-fn uring(asked: &Asked<'_>) -> Result<Link, Unavailable> {
+fn uring(_: &Asked<'_>) -> Result<Link, Unavailable> {
     let failed = |e: linux::Error| {
         refused(
             &e,
@@ -384,33 +365,32 @@ fn uring(asked: &Asked<'_>) -> Result<Link, Unavailable> {
     };
     let (here, there) = (MessageRing::new().map_err(failed)?, MessageRing::new().map_err(failed)?);
     let end = |own: &MessageRing, other: &MessageRing| {
-        let end = Uring { own: own.clone(), other: other.clone(), halt: asked.halt.clone() };
+        let end = Uring { own: own.clone(), other: other.clone() };
         End { outlet: Some(Box::new(end.clone())), inlet: Some(Box::new(end)) }
     };
-    Ok(Link::new(end(&here, &there), end(&there, &here)))
+    Ok(Link { here: end(&here, &there), there: end(&there, &here) })
 }
 
 #[derive(Clone)]
 struct Uring {
     own: MessageRing,
     other: MessageRing,
-    halt: Halt,
 }
 
 impl Outlet for Uring {
-    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+    fn send(&mut self, message: &[u8], halt: &Halt) -> linux::Result<()> {
         let value = number("io_uring_enter", message)?;
-        self.halt.persist(|| self.own.send(&self.other, value))
+        halt.persist(|| self.own.send(&self.other, value))
     }
 }
 
 impl Inlet for Uring {
-    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
-        let value = self.halt.persist(|| self.own.receive())?;
+    fn receive(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
+        let value = halt.persist(|| self.own.receive())?;
         put("io_uring_enter", value, into)
     }
 
-    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
+    fn poll(&mut self, into: &mut [u8], _: &Halt) -> linux::Result<bool> {
         self.own.try_receive()?.map_or(Ok(false), |value| put("io_uring_enter", value, into).map(|()| true))
     }
 }

@@ -12,8 +12,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::keeper::{Keeper, What};
 use super::mechanism::{
-    Asked, End, Halt, Inlet, Kind, Lane, Limit, Link, Mechanism, Outlet, Unavailable, if_any, lanes, no_file,
-    open_files, refused, sysctl, whole,
+    Asked, End, Halt, Inlet, Lane, Limit, Link, Mechanism, Outlet, Unavailable, if_any, lanes, no_file, open_files,
+    refused, sysctl, whole,
 };
 use punctual_record::Ask;
 
@@ -23,14 +23,14 @@ pub(super) fn pipes() -> Vec<Mechanism> {
             name: "pipe".into(),
             about: "pipe: a stream of bytes through the kernel, 64 KiB of buffer; for a parent and its children".into(),
             call: "write, read".into(),
-            ..Mechanism::usual(Kind::Stream, |asked| lanes(asked, pipe))
+            ..Mechanism::usual("stream", |asked| lanes(asked, pipe))
         },
         Mechanism {
             name: "fifo".into(),
             about: "named pipe: a pipe that any process opens by its path".into(),
             call: "write, read".into(),
             usual: false,
-            ..Mechanism::usual(Kind::Stream, |asked| lanes(asked, fifo))
+            ..Mechanism::usual("stream", |asked| lanes(asked, fifo))
         },
         Mechanism {
             name: "vmsplice".into(),
@@ -38,7 +38,7 @@ pub(super) fn pipes() -> Vec<Mechanism> {
                 .into(),
             call: "vmsplice, read".into(),
             usual: false,
-            ..Mechanism::usual(Kind::Stream, |asked| lanes(asked, spliced))
+            ..Mechanism::usual("stream", |asked| lanes(asked, spliced))
         },
     ]
 }
@@ -77,7 +77,7 @@ fn set_blocking(file: &OwnedFd, blocking: bool) -> linux::Result<()> {
 
 fn pipe(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let (reader, writer) = pair(asked)?;
-    Ok(stream(reader, writer, asked))
+    Ok(Lane::new(Stream(writer), Stream(reader)))
 }
 
 fn fifo(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
@@ -97,25 +97,17 @@ fn fifo(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     set_blocking(&reader, !asked.polls()).map_err(no_fifo)?;
     // Both ends are open: remove the path.
     drop(leftover);
-    Ok(stream(reader, writer, asked))
-}
-
-fn stream(reader: OwnedFd, writer: OwnedFd, asked: &Asked<'_>) -> Lane {
-    let halt = asked.halt.clone();
-    Lane::new(Stream { file: writer, halt: halt.clone() }, Stream { file: reader, halt })
+    Ok(Lane::new(Stream(writer), Stream(reader)))
 }
 
 /// An end of a stream of messages of one length.
-struct Stream {
-    file: OwnedFd,
-    halt: Halt,
-}
+struct Stream(OwnedFd);
 
 impl Outlet for Stream {
-    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+    fn send(&mut self, message: &[u8], halt: &Halt) -> linux::Result<()> {
         let mut sent = 0;
         while sent < message.len() {
-            sent += self.halt.persist(|| ipc::write(self.file.as_fd(), &message[sent..]))?;
+            sent += halt.persist(|| ipc::write(self.0.as_fd(), &message[sent..]))?;
         }
         Ok(())
     }
@@ -123,10 +115,10 @@ impl Outlet for Stream {
 
 impl Stream {
     /// Reads the rest of a message after its first `got` bytes.
-    fn rest(&mut self, into: &mut [u8], mut got: usize) -> linux::Result<()> {
+    fn rest(&mut self, into: &mut [u8], mut got: usize, halt: &Halt) -> linux::Result<()> {
         while got < into.len() {
-            let read = || ipc::read(self.file.as_fd(), &mut into[got..]);
-            match self.halt.persist_or_wait(read, || ipc::wait_readable(self.file.as_fd(), -1))? {
+            let read = || ipc::read(self.0.as_fd(), &mut into[got..]);
+            match halt.persist_or_wait(read, || ipc::wait_readable(self.0.as_fd(), -1))? {
                 0 => return whole("read", 0, into.len()),
                 n => got += n,
             }
@@ -136,15 +128,15 @@ impl Stream {
 }
 
 impl Inlet for Stream {
-    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
-        self.rest(into, 0)
+    fn receive(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
+        self.rest(into, 0, halt)
     }
 
-    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
-        match if_any(ipc::read(self.file.as_fd(), into))? {
+    fn poll(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<bool> {
+        match if_any(ipc::read(self.0.as_fd(), into))? {
             None => Ok(false),
             Some(0) => whole("read", 0, into.len()).map(|()| true),
-            Some(n) => self.rest(into, n).map(|()| true),
+            Some(n) => self.rest(into, n, halt).map(|()| true),
         }
     }
 }
@@ -152,20 +144,17 @@ impl Inlet for Stream {
 fn spliced(asked: &Asked<'_>) -> Result<Lane, Unavailable> {
     let (reader, writer) = pair(asked)?;
     let buffers = Buffers::new(writer.as_fd(), asked.size).map_err(|e| refused(&e, Ask::SmallerSize))?;
-    let halt = asked.halt.clone();
-    let outlet = Splicer { pipe: writer, buffers, halt: halt.clone() };
-    Ok(Lane::new(outlet, Stream { file: reader, halt }))
+    Ok(Lane::new(Splicer { pipe: writer, buffers }, Stream(reader)))
 }
 
 struct Splicer {
     pipe: OwnedFd,
     buffers: Buffers,
-    halt: Halt,
 }
 
 impl Outlet for Splicer {
-    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
-        let Self { pipe, buffers, halt } = self;
+    fn send(&mut self, message: &[u8], halt: &Halt) -> linux::Result<()> {
+        let Self { pipe, buffers } = self;
         buffers.fill(message);
         while !halt.persist(|| buffers.splice(pipe.as_fd(), message.len()))? {}
         Ok(())
@@ -181,37 +170,45 @@ pub(super) fn sockets() -> Vec<Mechanism> {
     let mut all = Vec::new();
     for (name, kind, about, largest) in kinds {
         let stream = kind == SocketType::STREAM;
-        let pair = socket(name, &format!("Unix socket pair: {about}"), move |asked| {
+        let pair = socket(name, &format!("Unix socket pair: {about}"), stream, move |_| {
             let flags = SocketFlags::CLOEXEC;
-            let pair = rustix::net::socketpair(AddressFamily::UNIX, kind, flags, None).map_err(failed("socketpair"));
-            Ok(link(pair.map_err(|e| no_file(&e))?, stream, asked))
+            let pair = rustix::net::socketpair(AddressFamily::UNIX, kind, flags, None);
+            pair.map_err(|e| no_file(&failed("socketpair")(e)))
         });
         all.push(Mechanism { usual: kind != SocketType::DGRAM, largest, ..pair });
         let path = format!("Unix socket found by its path: {about}");
-        let path = socket(&format!("{name}-path"), &path, move |asked| {
-            let pair = by_path(kind, asked.keeper)
-                .map_err(|e| refused(&e, "a folder for temporary files that takes sockets (TMPDIR)"))?;
-            Ok(link(pair, stream, asked))
+        let path = socket(&format!("{name}-path"), &path, stream, move |keeper| {
+            by_path(kind, keeper).map_err(|e| refused(&e, "a folder for temporary files that takes sockets (TMPDIR)"))
         });
         all.push(Mechanism { usual: false, largest, ..path });
     }
-    all.push(socket("tcp", "TCP over loopback, no delay: what also works between machines", |asked| {
-        Ok(link(tcp_pair().map_err(|e| no_network("TCP over 127.0.0.1", e))?, true, asked))
+    all.push(socket("tcp", "TCP over loopback, no delay: what also works between machines", true, |_| {
+        tcp_pair().map_err(|e| no_network("TCP over 127.0.0.1", e))
     }));
-    let udp = socket("udp", "UDP over loopback: whole messages, dropped when the receiver is slow", |asked| {
-        Ok(link(udp_pair().map_err(|e| no_network("UDP over 127.0.0.1", e))?, false, asked))
+    let udp = socket("udp", "UDP over loopback: whole messages, dropped when the receiver is slow", false, |_| {
+        udp_pair().map_err(|e| no_network("UDP over 127.0.0.1", e))
     });
     all.push(Mechanism { reliable: false, largest: udp_limit, ..udp });
     all
 }
 
+/// `stream`: messages may arrive in parts. `pair`: opens two sockets that are connected to each other.
 fn socket(
     name: &str,
     about: &str,
-    open: impl Fn(&Asked<'_>) -> Result<Link, Unavailable> + Send + Sync + 'static,
+    stream: bool,
+    pair: impl Fn(&Keeper) -> Result<(OwnedFd, OwnedFd), Unavailable> + Send + Sync + 'static,
 ) -> Mechanism {
     let [name, about, call] = [name, about, "send, recv"].map(str::to_owned);
-    Mechanism { name, about, call, ..Mechanism::usual(Kind::Socket, open) }
+    let open = move |asked: &Asked<'_>| {
+        let (here, there) = pair(asked.keeper)?;
+        let end = |socket: OwnedFd| {
+            let end = Socket { socket: Arc::new(socket), stream };
+            End { outlet: Some(Box::new(end.clone())), inlet: Some(Box::new(end)) }
+        };
+        Ok(Link { here: end(here), there: end(there) })
+    };
+    Mechanism { name, about, call, ..Mechanism::usual("socket", open) }
 }
 
 fn failed(call: &'static str) -> impl Fn(rustix::io::Errno) -> linux::Error {
@@ -228,7 +225,7 @@ fn by_path(kind: SocketType, keeper: &Keeper) -> linux::Result<(OwnedFd, OwnedFd
     let new =
         || rustix::net::socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).map_err(failed("socket"));
     let bound = || {
-        let made = keeper.make(What::Path, |name| {
+        keeper.make(What::Path, |name| {
             let socket = new()?;
             let address = SocketAddrUnix::new(name.path()).map_err(failed("bind"))?;
             rustix::net::bind(&socket, &address).map_err(|e| match e {
@@ -236,8 +233,7 @@ fn by_path(kind: SocketType, keeper: &Keeper) -> linux::Result<(OwnedFd, OwnedFd
                 e => failed("bind")(e).on(name.path().display().to_string()),
             })?;
             Ok((socket, address))
-        })?;
-        Ok::<_, linux::Error>(made)
+        })
     };
     let ((first, to_first), _name) = bound()?;
     if kind == SocketType::DGRAM {
@@ -269,28 +265,19 @@ fn udp_pair() -> std::io::Result<(OwnedFd, OwnedFd)> {
     Ok((one.into(), other.into()))
 }
 
-fn link((here, there): (OwnedFd, OwnedFd), stream: bool, asked: &Asked<'_>) -> Link {
-    let end = |socket: OwnedFd| {
-        let end = Socket { socket: Arc::new(socket), stream, halt: asked.halt.clone() };
-        End { outlet: Some(Box::new(end.clone())), inlet: Some(Box::new(end)) }
-    };
-    Link::new(end(here), end(there))
-}
-
 /// A connected socket.
 #[derive(Clone)]
 struct Socket {
     socket: Arc<OwnedFd>,
     /// Messages may arrive in parts.
     stream: bool,
-    halt: Halt,
 }
 
 impl Outlet for Socket {
-    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+    fn send(&mut self, message: &[u8], halt: &Halt) -> linux::Result<()> {
         let mut sent = 0;
         loop {
-            match self.halt.persist(|| ipc::send(self.socket.as_fd(), &message[sent..])) {
+            match halt.persist(|| ipc::send(self.socket.as_fd(), &message[sent..])) {
                 Ok(n) => sent += n,
                 // Some kernels fail a datagram to a full queue of a socket by path: the receiver lags.
                 Err(e) if e.errno() == linux::ENOBUFS => std::thread::yield_now(),
@@ -304,9 +291,9 @@ impl Outlet for Socket {
 }
 
 impl Socket {
-    fn rest(&mut self, into: &mut [u8], mut got: usize) -> linux::Result<()> {
+    fn rest(&mut self, into: &mut [u8], mut got: usize, halt: &Halt) -> linux::Result<()> {
         while got < into.len() {
-            match self.halt.persist(|| ipc::receive(self.socket.as_fd(), &mut into[got..], true))? {
+            match halt.persist(|| ipc::receive(self.socket.as_fd(), &mut into[got..], true))? {
                 n if self.stream && n > 0 => got += n,
                 n => return whole("recv", n, into.len()),
             }
@@ -316,14 +303,14 @@ impl Socket {
 }
 
 impl Inlet for Socket {
-    fn receive(&mut self, into: &mut [u8]) -> linux::Result<()> {
-        self.rest(into, 0)
+    fn receive(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<()> {
+        self.rest(into, 0, halt)
     }
 
-    fn poll(&mut self, into: &mut [u8]) -> linux::Result<bool> {
+    fn poll(&mut self, into: &mut [u8], halt: &Halt) -> linux::Result<bool> {
         match if_any(ipc::receive(self.socket.as_fd(), into, false))? {
             None => Ok(false),
-            Some(n) if n > 0 && self.stream => self.rest(into, n).map(|()| true),
+            Some(n) if n > 0 && self.stream => self.rest(into, n, halt).map(|()| true),
             Some(n) => whole("recv", n, into.len()).map(|()| true),
         }
     }

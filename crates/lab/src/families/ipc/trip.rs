@@ -62,9 +62,9 @@ impl Trip<'_> {
             both_ways: self.job.mode == Mode::PingPong,
             receive: self.receive,
             keeper: self.keeper,
-            halt: halt.clone(),
+            halt: &halt,
         };
-        let Link { mut here, there, leftovers, rouse } = (self.mechanism.open)(&asked)?;
+        let Link { mut here, there } = (self.mechanism.open)(&asked)?;
         let Applied { guard: placed, refused } = Conditions::new().maybe(self.cpu, Conditions::cpu).apply();
         if let Some(refused) = refused.first() {
             if let Some(lost) = peer::lost_cpu(refused) {
@@ -74,7 +74,7 @@ impl Trip<'_> {
         }
         let control = Control::new().map_err(|e| unavailable(&e))?;
         let child = self.start_peer(there, &control, &halt)?;
-        let outcome = self.travel(&mut here, &child, &control, halt, rouse, (into, blocks));
+        let outcome = self.travel(&mut here, &child, &control, &halt, (into, blocks));
         control.order(Order::End);
         match &outcome {
             Ok(_) => drop(child.open().wait()),
@@ -83,7 +83,7 @@ impl Trip<'_> {
         let mut lost = placed.lost();
         lost.extend(control.conditions_lost());
         // The other process is gone: now its end may be removed.
-        drop((here, leftovers, placed));
+        drop((here, placed));
         // A lost condition may be the cause of another error.
         match outcome {
             Err(stopped @ Failure::Stopped) => Err(stopped),
@@ -112,8 +112,7 @@ impl Trip<'_> {
         here: &mut End,
         child: &Shared<Child>,
         control: &Control,
-        halt: Halt,
-        rouse: Vec<Box<dyn Fn() + Send>>,
+        halt: &Halt,
         (into, blocks): (&mut Recorder, Option<&mut Blocks>),
     ) -> Result<Passed, Failure> {
         let pid = child.open().id();
@@ -127,7 +126,6 @@ impl Trip<'_> {
             child: child.clone(),
             control: control.clone(),
             halt: halt.clone(),
-            rouse,
             interrupter: self.interrupter.clone(),
             cpus: self.cpus.to_vec(),
         };
@@ -138,12 +136,12 @@ impl Trip<'_> {
         control.order(Order::Begin);
         let mut usage = Usage::default();
         let worked = match self.job.mode {
-            Mode::PingPong => ping(here, &self.job, &mut waiter, &mut follow, &halt, (into, &mut usage)),
+            Mode::PingPong => ping(here, &self.job, &mut waiter, &mut follow, (into, &mut usage)),
             _ => receive(here, &self.job, control, &mut waiter, &mut follow, (into, blocks, &mut usage)),
         };
         let reason = watcher.finish();
         if worked.is_ok() && self.job.mode == Mode::PingPong && self.job.lossy {
-            see_off(here, self.job.size, child, control);
+            see_off(here, self.job.size, child, control, halt);
         }
         self.judge(worked.map(|()| usage), reason, (&follow, usage), child, control)
     }
@@ -216,14 +214,14 @@ fn unavailable(error: &linux::Error) -> Failure {
 
 /// If messages may be lost, the other process may have missed some that it has to answer. It gets more until it has
 /// answered all.
-fn see_off(here: &mut End, size: usize, child: &Shared<Child>, control: &Control) {
+fn see_off(here: &mut End, size: usize, child: &Shared<Child>, control: &Control, halt: &Halt) {
     let Some(outlet) = here.outlet.as_mut() else { return };
     let mut letter = Letter::new(size, false);
     letter.write(u64::MAX);
     let message = letter.stamp(0);
     control.wait_until(State::Done, || {
         // A message that cannot be sent counts as lost.
-        let _ = outlet.send(message);
+        let _ = outlet.send(message, halt);
         matches!(child.open().ended(), Ok(None)) && !linux::stop::requested()
     });
 }
@@ -234,7 +232,6 @@ fn ping(
     job: &Job,
     waiter: &mut Waiter,
     follow: &mut Follow,
-    halt: &Halt,
     (into, used): (&mut Recorder, &mut Usage),
 ) -> linux::Result<()> {
     let outlet = here.outlet.as_mut().ok_or_else(|| missing("no outlet"))?.as_mut();
@@ -253,9 +250,9 @@ fn ping(
         let message = letter.stamp(ready);
         let from = now_ns(Clock::Monotonic);
         let back = if job.lossy {
-            there_and_perhaps_back((outlet, message), (inlet, &mut answer), job.verify, waiter, follow, halt)
+            there_and_perhaps_back((outlet, message), (inlet, &mut answer), job.verify, waiter, follow)
         } else {
-            let done = outlet.send(message).and_then(|()| waiter.next(inlet, &mut answer));
+            let done = outlet.send(message, &waiter.halt).and_then(|()| waiter.next(inlet, &mut answer));
             done.map(|()| Some(now_ns(Clock::Monotonic)))
         };
         let back = back.inspect_err(|_| *used = meter.stop())?;
@@ -291,13 +288,12 @@ fn there_and_perhaps_back(
     verify: bool,
     waiter: &mut Waiter,
     follow: &mut Follow,
-    halt: &Halt,
 ) -> linux::Result<Option<i64>> {
     let number = follow.expected();
-    halt.wait_for(number);
+    waiter.halt.wait_for(number);
     let mut sent = false;
     loop {
-        let done = if sent { waiter.next(inlet, answer) } else { outlet.send(message) };
+        let done = if sent { waiter.next(inlet, answer) } else { outlet.send(message, &waiter.halt) };
         let now = now_ns(Clock::Monotonic);
         match done {
             Ok(()) if !sent => sent = true,
@@ -308,7 +304,7 @@ fn there_and_perhaps_back(
                 }
                 follow.stray(stamp.number);
             }
-            Err(e) if e.errno() == linux::EINTR => match halt.interrupted(number) {
+            Err(e) if e.errno() == linux::EINTR => match waiter.halt.interrupted(number) {
                 Then::GoOn => {}
                 Then::Lost => return Ok(None),
                 Then::Over => return Err(e),

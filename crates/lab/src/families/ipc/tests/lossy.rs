@@ -1,7 +1,7 @@
 //! Trips over a mechanism that loses, delays and duplicates messages on request.
 
 use super::*;
-use crate::families::ipc::mechanism::{Link, Outlet};
+use crate::families::ipc::mechanism::{Halt, Link, Outlet};
 
 /// The fate of a message.
 #[derive(Clone, Copy)]
@@ -27,16 +27,16 @@ struct Fateful {
 }
 
 impl Outlet for Fateful {
-    fn send(&mut self, message: &[u8]) -> linux::Result<()> {
+    fn send(&mut self, message: &[u8], halt: &Halt) -> linux::Result<()> {
         let fate = (self.fates)(self.sent);
         self.sent += 1;
         match fate {
-            Fate::Sent => self.outlet.send(message),
+            Fate::Sent => self.outlet.send(message, halt),
             Fate::Lost => Ok(()),
-            Fate::Twice => self.outlet.send(message).and_then(|()| self.outlet.send(message)),
+            Fate::Twice => self.outlet.send(message, halt).and_then(|()| self.outlet.send(message, halt)),
             Fate::Late => {
                 std::thread::sleep(Duration::from_millis(1500));
-                self.outlet.send(message)
+                self.outlet.send(message, halt)
             }
         }
     }
