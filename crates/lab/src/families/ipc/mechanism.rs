@@ -76,12 +76,10 @@ impl std::fmt::Debug for Mechanism {
 /// What limits the messages in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InFlight {
-    /// As many as `--depth` allows.
+    /// The mechanism itself, to as many as `--depth` allows or to one.
     Messages,
     /// As many bytes as the kernel's buffer holds. `--depth` is kept by counting received messages.
     Bytes,
-    /// One message at a time.
-    One,
     /// The kernel has no sensible limit. `--depth` is kept by counting received messages.
     Counted,
 }

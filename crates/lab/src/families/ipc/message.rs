@@ -117,9 +117,7 @@ fn checksum(payload: &[u8]) -> u64 {
     let rest = chunks.remainder();
     let (mut sum, mut factor) = (payload.len() as u64, MIX);
     for chunk in chunks {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(chunk);
-        sum = sum.wrapping_add(u64::from_ne_bytes(bytes).wrapping_mul(factor));
+        sum = sum.wrapping_add(word(chunk, 0).wrapping_mul(factor));
         factor = factor.wrapping_add(2);
     }
     let mut bytes = [0; 8];
@@ -186,17 +184,6 @@ pub(super) struct Follow {
     found: Integrity,
 }
 
-/// The kind of an arrival.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arrival {
-    /// The expected message, or a later one: those in between may still arrive.
-    New,
-    /// An earlier message, missing until now.
-    Late,
-    /// A message that has arrived before.
-    Double,
-}
-
 impl Default for Follow {
     fn default() -> Self {
         Self { next: 0, seen: vec![false; WINDOW as usize], found: Integrity::default() }
@@ -209,9 +196,10 @@ impl Follow {
         self.next
     }
 
-    /// Enters an intact message. Allocates nothing.
+    /// Enters an intact message, and returns whether it arrived for the first time. Messages before a later one may still arrive.
+    /// Allocates nothing.
     #[inline]
-    pub(super) fn arrived(&mut self, number: u64) -> Arrival {
+    pub(super) fn arrived(&mut self, number: u64) -> bool {
         if number >= self.next {
             let gap = number - self.next;
             self.found.lost += gap;
@@ -221,17 +209,17 @@ impl Follow {
             }
             self.seen[(number % WINDOW) as usize] = true;
             self.next = number + 1;
-            return Arrival::New;
+            return true;
         }
         let seen = &mut self.seen[(number % WINDOW) as usize];
         if self.next - number <= WINDOW && !*seen {
             *seen = true;
             self.found.lost = self.found.lost.saturating_sub(1);
             self.found.reordered += 1;
-            return Arrival::Late;
+            return true;
         }
         self.found.duplicates += 1;
-        Arrival::Double
+        false
     }
 
     /// Gives up the expected message.

@@ -228,8 +228,6 @@ fn delivery(plan: &Plan, cell: &Cell, extra: &Extra) -> ipc::Metrics {
 
 /// Longest time that two real-time processes may poll without a break.
 const LONGEST_HOLD_NS: f64 = 4e8;
-/// Messages in flight if the kernel sets no sensible limit.
-const USUAL_WINDOW: u64 = 10;
 
 /// A cell's results beside its latencies.
 #[derive(Debug, Clone, Default)]
@@ -272,9 +270,8 @@ struct IpcBench<'a> {
     keeper: Keeper,
     interruptible: Interruptible,
     cpus: Vec<usize>,
-    limits: Limits,
-    /// The same if both processes are known to share one CPU.
-    limits_on_one_cpu: Limits,
+    /// How this machine backs off, if a receiver does.
+    profile: Option<Profile>,
     throttle: RtThrottle,
     blocks: Vec<Option<Blocks>>,
     expected_ns: Vec<f64>,
@@ -294,8 +291,6 @@ impl<'a> IpcBench<'a> {
         // It measures with a second thread, so it precedes all other processes.
         let backs_off = plan.cells.iter().any(|cell| cell.receive == Receive::Backoff);
         let profile = backs_off.then(|| *Profile::of_this_machine());
-        let limits = profile.map_or(Limits::PARK, |profile| profile.limits());
-        let limits_on_one_cpu = profile.map_or(Limits::PARK, |profile| Profile { cpus: 1, ..profile }.limits());
         let blocks = plan.cells.iter().map(|_| plan.asked.blocks.map(Blocks::new)).collect();
         Ok(Self {
             plan,
@@ -304,8 +299,7 @@ impl<'a> IpcBench<'a> {
             keeper: Keeper::start()?,
             interruptible: Interruptible::this_thread()?,
             cpus: linux::sched::affinity(0)?,
-            limits,
-            limits_on_one_cpu,
+            profile,
             throttle: RtThrottle::new(),
             blocks,
             expected_ns: vec![f64::INFINITY; plan.cells.len()],
@@ -323,6 +317,7 @@ impl<'a> IpcBench<'a> {
         let plan = self.plan;
         let mechanism = plan.asked.mechanisms[cell.mechanism];
         let ping = cell.mode == Mode::PingPong;
+        let on_its_cpus = |all: Profile| if cell.place.is_same() { Profile { cpus: 1, ..all } } else { all };
         let (here, there) = match ping {
             true => (cell.place.sender, cell.place.receiver),
             false => (cell.place.receiver, cell.place.sender),
@@ -341,7 +336,7 @@ impl<'a> IpcBench<'a> {
                 mode: cell.mode,
                 verify: plan.verifies(cell),
                 lossy: !mechanism.reliable,
-                window: Job::window_of(mechanism.in_flight, plan.asked.depth, USUAL_WINDOW).filter(|_| !ping),
+                window: Job::window_of(mechanism.in_flight, plan.asked.depth).filter(|_| !ping),
                 cpu: Some(there),
                 same_cpu: cell.place.is_same(),
                 conditions,
@@ -349,7 +344,7 @@ impl<'a> IpcBench<'a> {
             depth: plan.asked.depth,
             receive: cell.receive,
             cpu: Some(here),
-            limits: if cell.place.is_same() { self.limits_on_one_cpu } else { self.limits },
+            limits: self.profile.map_or(Limits::PARK, |all| on_its_cpus(all).limits()),
             keeper: &self.keeper,
             interrupter: self.interruptible.interrupter(),
             cpus: &self.cpus,

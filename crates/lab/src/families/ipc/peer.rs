@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use punctual::conditions::{Applied, Condition, Conditions, Guard, Lost, Refused};
 use punctual_linux as linux;
-use punctual_linux::child::{Child, Ended};
+use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::futex::{self, Scope};
 use punctual_linux::memory::{CacheLine, Shared as Memory};
@@ -30,6 +30,8 @@ use crate::frame::{Meter, Shared};
 
 /// If no message arrives for this long, those in flight are lost.
 const LOST_AFTER_NS: i64 = 1_000_000_000;
+/// Messages in flight if the kernel sets no sensible limit.
+const USUAL_WINDOW: u64 = 10;
 /// Checks of shared memory per reading of the clock.
 const LOOKS_PER_READING: u32 = 1 << 10;
 
@@ -60,11 +62,11 @@ pub(super) struct Job {
 
 impl Job {
     /// The window that `--depth` asks for.
-    pub(super) fn window_of(in_flight: InFlight, depth: Option<usize>, usual: u64) -> Option<u64> {
+    pub(super) fn window_of(in_flight: InFlight, depth: Option<usize>) -> Option<u64> {
         match in_flight {
-            InFlight::Messages | InFlight::One => None,
+            InFlight::Messages => None,
             InFlight::Bytes => depth.map(|d| d as u64),
-            InFlight::Counted => Some(depth.map_or(usual, |d| d as u64)),
+            InFlight::Counted => Some(depth.map_or(USUAL_WINDOW, |d| d as u64)),
         }
     }
 }
@@ -456,10 +458,8 @@ const LOOKS_PER_MESSAGE: u32 = 10;
 /// Why the wait was ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// The other process ended, in this way.
-    Ended(Ended),
-    /// It failed, with this reason.
-    Failed,
+    /// The other process ended or failed.
+    Gone,
     /// Everything was sent, and a message does not arrive.
     Missing,
     /// The run was asked to end.
@@ -559,11 +559,8 @@ impl Watched {
         if linux::stop::requested() {
             return Some(Reason::Stopped);
         }
-        if let Ok(Some(ended)) = self.child.open().ended() {
-            return Some(Reason::Ended(ended));
-        }
-        if self.control.failure().is_some() {
-            return Some(Reason::Failed);
+        if matches!(self.child.open().ended(), Ok(Some(_))) || self.control.failure().is_some() {
+            return Some(Reason::Gone);
         }
         // A message that may be lost has its own timeout.
         if !self.control.is_done() || self.halt.awaited().is_some() {

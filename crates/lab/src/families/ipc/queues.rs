@@ -197,7 +197,7 @@ pub(super) fn notices() -> Vec<Mechanism> {
                 "eventfd: one number at a time; with its upper half taken a second write waits until the first is read"
                     .into(),
             call: "write, read".into(),
-            in_flight: InFlight::One,
+            in_flight: InFlight::Messages,
             largest: eight,
             ..Mechanism::usual("notice", |asked| lanes(asked, event))
         },

@@ -15,7 +15,7 @@ use super::keeper::Keeper;
 use super::mechanism::{
     Asked, End, Halt, Inlet, Link, Mechanism, Outlet, Peer, Receive, Then, Unavailable, Waiter, missing,
 };
-use super::message::{self, Arrival, Blocks, Follow, Integrity, Letter};
+use super::message::{self, Blocks, Follow, Integrity, Letter};
 use super::peer::{self, Account, Control, Job, Order, Reason, State, Watched, Watcher};
 use super::plan::Mode;
 use crate::frame::{Failure, Meter, NotKept, Shared, no_thread_remedy};
@@ -347,12 +347,12 @@ fn receive(
             follow.torn();
             continue;
         }
-        let arrival = follow.arrived(stamp.number);
+        let is_first = follow.arrived(stamp.number);
         if job.window.is_some() && job.lossy {
             // Lost messages before it are no longer in flight.
             control.set_received(follow.expected());
         }
-        if stamp.number >= job.warmup && arrival != Arrival::Double {
+        if stamp.number >= job.warmup && is_first {
             into.record(now - stamp.sent_ns);
             if let Some(blocks) = blocks.as_deref_mut() {
                 blocks.add(now - stamp.sent_ns);

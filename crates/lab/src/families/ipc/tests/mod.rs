@@ -91,7 +91,7 @@ fn attempt(
             mode: asked.mode,
             verify: true,
             lossy: !mechanism.reliable,
-            window: Job::window_of(mechanism.in_flight, asked.depth, 10).filter(|_| asked.mode != Mode::PingPong),
+            window: Job::window_of(mechanism.in_flight, asked.depth).filter(|_| asked.mode != Mode::PingPong),
             cpu: asked.cpus.1,
             same_cpu: asked.cpus.0.is_some() && asked.cpus.0 == asked.cpus.1,
             conditions: Conditions::new(),
