@@ -97,14 +97,16 @@ impl Plan {
 
     fn lay_out(request: Request) -> Result<Self, PlanError> {
         let places = request.places.on(&request.cpus, &request.topology)?;
-        let (variants, peers, fits) = variants(&request);
+        let sides = sides(&request);
         let mut cells = Vec::new();
-        for (variant, fits) in fits.iter().enumerate() {
-            for &mode in request.modes.iter().filter(|mode| fits.allows(**mode)) {
+        for (variant, side) in sides.iter().enumerate() {
+            let fits = |mode: &Mode| side.ping.is_none_or(|ping| ping == (*mode == Mode::PingPong));
+            for &mode in request.modes.iter().filter(|mode| fits(mode)) {
                 for &place in &places {
                     for (index, mechanism) in request.mechanisms.iter().enumerate() {
-                        for size in sizes_of(mechanism, &request.sizes) {
-                            for receive in ways_of(mechanism, &request.receive) {
+                        let usual = if mechanism.only_polls { Receive::Poll } else { Receive::Block };
+                        for size in or_usual(request.sizes.iter().copied(), usual_size(mechanism)) {
+                            for receive in or_usual(request.receive.iter().copied(), usual) {
                                 cells.push(Cell { mechanism: index, size, mode, place, receive, variant });
                             }
                         }
@@ -112,6 +114,7 @@ impl Plan {
                 }
             }
         }
+        let (variants, peers) = sides.into_iter().map(|side| (side.variant, side.peer)).unzip();
         let frame = frame::Request { variants, ..request.frame };
         Ok(Self { asked: Request { frame, ..request }, cells, peers })
     }
@@ -176,72 +179,54 @@ fn too_large(request: &Request) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn sizes_of(mechanism: &Mechanism, asked: &[usize]) -> Vec<usize> {
-    if !asked.is_empty() {
-        return asked.to_vec();
-    }
+fn usual_size(mechanism: &Mechanism) -> usize {
     let largest = (mechanism.largest)().bytes.unwrap_or(u64::MAX);
-    vec![if (USUAL_SIZE as u64) <= largest { USUAL_SIZE } else { SHORTEST }]
+    if (USUAL_SIZE as u64) <= largest { USUAL_SIZE } else { SHORTEST }
 }
 
-fn ways_of(mechanism: &Mechanism, asked: &[Receive]) -> Vec<Receive> {
-    if !asked.is_empty() {
-        return asked.to_vec();
-    }
-    vec![if mechanism.only_polls { Receive::Poll } else { Receive::Block }]
+/// What is asked for, or else the usual one.
+fn or_usual<T>(asked: impl IntoIterator<Item = T>, usual: T) -> Vec<T> {
+    let asked: Vec<T> = asked.into_iter().collect();
+    if asked.is_empty() { vec![usual] } else { asked }
 }
 
-/// The traffic modes of a variant. The measuring process is the receiver, but the sender in ping-pong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fits {
-    All,
-    OneWay,
-    PingPong,
+/// A variant, with the policy of the other process. The measuring process is the receiver, but the sender in ping-pong.
+struct Side {
+    variant: Variant,
+    peer: Option<Policy>,
+    /// Whether it is for ping-pong alone, or for all other traffic. None: for both.
+    ping: Option<bool>,
 }
 
-impl Fits {
-    fn allows(self, mode: Mode) -> bool {
-        match self {
-            Self::All => true,
-            Self::OneWay => mode != Mode::PingPong,
-            Self::PingPong => mode == Mode::PingPong,
-        }
-    }
-}
-
-fn variants(request: &Request) -> (Vec<Variant>, Vec<Option<Policy>>, Vec<Fits>) {
-    let (mut variants, mut peers, mut fits) = (Vec::new(), Vec::new(), Vec::new());
-    let mut add = |label: &str, here, there, base: &Variant, fit| {
-        let conditions = base.conditions.clone().without(Condition::POLICY).maybe(here, Conditions::policy);
-        variants.push(Variant { label: label.to_owned(), conditions });
-        peers.push(there);
-        fits.push(fit);
-    };
-    let or = |list: &[Policy], base: Option<Policy>| -> Vec<Option<Policy>> {
-        if list.is_empty() { vec![base] } else { list.iter().copied().map(Some).collect() }
-    };
+fn sides(request: &Request) -> Vec<Side> {
+    let or = |asked: &[Policy], base| or_usual(asked.iter().copied().map(Some), base);
+    let mut all = Vec::new();
     for base in &request.frame.variants {
         let own = base.conditions.get_policy();
+        let others = base.conditions.clone().without(Condition::POLICY);
+        let mut add = |label: &str, here, peer, ping| {
+            let conditions = others.clone().maybe(here, Conditions::policy);
+            all.push(Side { variant: Variant { label: label.to_owned(), conditions }, peer, ping });
+        };
         for sender in or(&request.sender_policies, own) {
             for receiver in or(&request.receiver_policies, own) {
                 if sender == receiver {
                     let label = Variant::new(base.conditions.clone().maybe(sender, Conditions::policy)).label;
-                    add(&label, receiver, sender, base, Fits::All);
+                    add(&label, receiver, sender, None);
                     continue;
                 }
                 let name =
                     |policy: Option<Policy>| Variant::new(Conditions::new().maybe(policy, Conditions::policy)).label;
                 let mut label = format!("sender {}, receiver {}", name(sender), name(receiver));
-                let others = base.conditions.clone().without(Condition::POLICY);
                 if !others.is_empty() {
                     label.push_str(&format!(", {}", phrase_of(&others)));
                 }
-                add(&label, receiver, sender, base, Fits::OneWay);
-                add(&label, sender, receiver, base, Fits::PingPong);
+                add(&label, receiver, sender, Some(false));
+                add(&label, sender, receiver, Some(true));
             }
         }
     }
-    (variants, peers, fits)
+    all
 }
 
 /// The traffic of messages.
