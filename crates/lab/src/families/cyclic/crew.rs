@@ -2,10 +2,10 @@
 //!
 //! In go [`Orders`], out comes a running [`Crew`]. The kernel bounds its real-time threads (RLIMIT_RTTIME). A thread
 //! whose conditions are refused still cycles: the caller decides what that means. A thread without its timer or its SMI
-//! counter does not. Each starts when it is ready, or all at one time, for which they wait for each other ([`Start`]).
+//! counter does not. Each starts when it is ready, or all at one time, when the last of them is ready ([`Start`]).
 
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -99,7 +99,7 @@ impl Crew {
         let bell = Arc::new(bell);
         let smi = members.iter().any(|member| member.smis_of.is_some());
         let gauges: Vec<_> = members.iter().map(|_| Arc::new(Gauge::new(keep, smi))).collect();
-        let starter = Arc::new(Starter::new(start, clock, members.len()));
+        let starter = Arc::new(Starter { start, clock, at_ns: OnceLock::new() });
         let (ready, told) = channel();
         let (mut threads, mut failed) = (Vec::new(), None);
         let members = named(members);
@@ -113,7 +113,6 @@ impl Crew {
                 Err(error) => {
                     failed = Some((thread, format!("pthread_create: {error}")));
                     bell.ring();
-                    starter.expect(thread);
                     break;
                 }
             }
@@ -122,6 +121,7 @@ impl Crew {
         let (interrupters, refused, lost) = (Vec::new(), Vec::new(), Vec::new());
         let mut crew = Self { bell, gauges, members, threads, interrupters, refused, lost };
         let mut all: Vec<Ready> = told.iter().take(crew.threads.len()).collect();
+        starter.begin();
         all.sort_by_key(|ready| ready.thread);
         let failed = failed.or_else(|| all.iter_mut().find_map(|ready| Some((ready.thread, ready.failed.take()?))));
         for ready in all {
@@ -274,59 +274,29 @@ pub enum Start {
 }
 
 /// What the threads agree on at the start.
-pub(super) struct Starter {
+struct Starter {
     start: Start,
     clock: Clock,
-    meeting: Mutex<Meeting>,
-    met: Condvar,
-}
-
-/// Threads that wait for each other.
-#[derive(Default)]
-struct Meeting {
-    expected: usize,
-    came: usize,
-    /// When the last one came.
-    at_ns: Option<i64>,
+    /// When all had their conditions, or the full second after that.
+    at_ns: OnceLock<i64>,
 }
 
 impl Starter {
-    pub(super) fn new(start: Start, clock: Clock, expected: usize) -> Self {
-        Self { start, clock, meeting: Mutex::new(Meeting { expected, ..Meeting::default() }), met: Condvar::new() }
+    /// No more threads come: those that wait for each other begin.
+    fn begin(&self) {
+        let now_ns = now_ns(self.clock);
+        let is_full = matches!(self.start, Start::FullSecond(_));
+        self.at_ns.get_or_init(|| if is_full { full_second_after(now_ns) } else { now_ns });
     }
 
     /// When the first interval of this thread begins.
-    pub(super) fn began_ns(&self, thread: usize) -> i64 {
+    fn began_ns(&self, thread: usize) -> i64 {
         let later_ns = match self.start {
             Start::Ready => return now_ns(self.clock),
             Start::Together(ns) => ns.saturating_mul(thread as i64),
             Start::FullSecond(ns) => ns,
         };
-        let mut meeting = self.meeting.lock().unwrap_or_else(PoisonError::into_inner);
-        meeting.came += 1;
-        self.open_if_all(&mut meeting);
-        loop {
-            match meeting.at_ns {
-                Some(at_ns) => return at_ns.saturating_add(later_ns),
-                None => meeting = self.met.wait(meeting).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
-    }
-
-    /// No more threads than these come.
-    pub(super) fn expect(&self, threads: usize) {
-        let mut meeting = self.meeting.lock().unwrap_or_else(PoisonError::into_inner);
-        meeting.expected = threads;
-        self.open_if_all(&mut meeting);
-    }
-
-    fn open_if_all(&self, meeting: &mut Meeting) {
-        if meeting.came >= meeting.expected && meeting.at_ns.is_none() {
-            let now_ns = now_ns(self.clock);
-            let is_full = matches!(self.start, Start::FullSecond(_));
-            meeting.at_ns = Some(if is_full { full_second_after(now_ns) } else { now_ns });
-            self.met.notify_all();
-        }
+        self.at_ns.wait().saturating_add(later_ns)
     }
 }
 
