@@ -19,41 +19,34 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::frame::Unavailable;
 
+/// What a thread does until the function that it gets says no.
+type Work = fn(&dyn Fn() -> bool) -> std::io::Result<()>;
+
+/// The names of all loads that need no arguments, and what a thread of each does.
+const WORK: [(&str, Work); 6] = [
+    ("cpu", calculate),
+    ("memory", write_memory),
+    ("io", write_and_sync),
+    ("fork", start_programs),
+    ("timers", sleep_shortly),
+    ("network", send_to_itself),
+];
+
 /// A kind of load.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Load {
-    /// Loops.
-    Cpu,
-    /// Writes to 64 MiB of memory.
-    Memory,
-    /// Writes and syncs a file.
-    Io,
-    /// Starts programs.
-    Fork,
-    /// Sleeps for 50 us at a time.
-    Timers,
-    /// Sends datagrams to itself.
-    Network,
+    /// Threads of this process with this name, and their work.
+    Threads(&'static str, Work),
     /// stress-ng with these arguments.
     StressNg(Vec<String>),
 }
-
-/// Names of all loads that need no arguments.
-const NAMES: [(&str, Load); 6] = [
-    ("cpu", Load::Cpu),
-    ("memory", Load::Memory),
-    ("io", Load::Io),
-    ("fork", Load::Fork),
-    ("timers", Load::Timers),
-    ("network", Load::Network),
-];
 
 impl FromStr for Load {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if let Some((_, load)) = NAMES.iter().find(|(name, _)| *name == text) {
-            return Ok(load.clone());
+        if let Some(&(name, work)) = WORK.iter().find(|(name, _)| *name == text) {
+            return Ok(Self::Threads(name, work));
         }
         let mut words = text.split_whitespace().map(str::to_owned);
         match words.next().as_deref() {
@@ -67,7 +60,7 @@ impl std::fmt::Display for Load {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::StressNg(words) => write!(f, "stress-ng {}", words.join(" ")),
-            load => f.pad(NAMES.iter().find(|(_, known)| known == load).map_or("", |(name, _)| name)),
+            Self::Threads(name, _) => f.pad(name),
         }
     }
 }
@@ -85,19 +78,26 @@ impl Loads {
     pub(super) fn start(loads: &[Load], times: usize) -> Result<Self, Unavailable> {
         let mut all = Self::default();
         for load in loads {
-            if let Load::StressNg(arguments) = load {
-                let mut command = Command::new("stress-ng");
-                command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
-                let missing = |error: std::io::Error| format!("stress-ng: {error}; install it, or use another load");
-                all.programs.push(command.spawn().map_err(missing).map_err(Unavailable::because)?);
-                continue;
-            }
-            for _ in 0..times {
-                let (load, over) = (load.clone(), Arc::clone(&all.over));
-                let builder = std::thread::Builder::new().name(format!("load/{load}"));
-                let named = load.to_string();
-                let thread = builder.spawn(move || perform(&load, &over));
-                all.threads.push(thread.map_err(|error| Unavailable::because(format!("load {named}: {error}")))?);
+            match load {
+                Load::StressNg(arguments) => {
+                    let mut command = Command::new("stress-ng");
+                    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+                    let missing =
+                        |error: std::io::Error| format!("stress-ng: {error}; install it, or use another load");
+                    all.programs.push(command.spawn().map_err(missing).map_err(Unavailable::because)?);
+                }
+                &Load::Threads(name, work) => {
+                    for _ in 0..times {
+                        let over = Arc::clone(&all.over);
+                        let thread = std::thread::Builder::new().name(format!("load/{name}")).spawn(move || {
+                            let _signals = signal::block_all_signals_for_this_thread();
+                            // An error ends this load, and the others go on.
+                            let _ = work(&|| !over.load(Ordering::Acquire));
+                        });
+                        let failed = |error| Unavailable::because(format!("load {name}: {error}"));
+                        all.threads.push(thread.map_err(failed)?);
+                    }
+                }
             }
         }
         Ok(all)
@@ -118,41 +118,36 @@ impl Drop for Loads {
 /// Bytes written at a time.
 const PIECE: usize = 64 << 10;
 
-fn perform(load: &Load, over: &AtomicBool) {
-    let _signals = signal::block_all_signals_for_this_thread();
-    let goes_on = || !over.load(Ordering::Acquire);
-    // An error ends this load, and the others go on.
-    let _: std::io::Result<()> = match load {
-        Load::Cpu => {
-            while goes_on() {
-                (0..10_000_u64).fold(1_u64, |x, y| std::hint::black_box(x.wrapping_mul(31).wrapping_add(y)));
-            }
-            Ok(())
-        }
-        Load::Memory => {
-            let mut memory = vec![0_u8; 64 << 20];
-            let mut value = 0_u8;
-            while goes_on() {
-                value = value.wrapping_add(1);
-                memory.chunks_mut(PIECE).take_while(|_| goes_on()).for_each(|piece| piece.fill(value));
-                std::hint::black_box(&memory);
-            }
-            Ok(())
-        }
-        Load::Timers => {
-            while goes_on() {
-                std::thread::sleep(Duration::from_micros(50));
-            }
-            Ok(())
-        }
-        Load::Io => write_and_sync(goes_on),
-        Load::Fork => start_programs(goes_on),
-        Load::Network => send_to_itself(goes_on),
-        Load::StressNg(_) => Ok(()),
-    };
+/// Loops.
+fn calculate(goes_on: &dyn Fn() -> bool) -> std::io::Result<()> {
+    while goes_on() {
+        (0..10_000_u64).fold(1_u64, |x, y| std::hint::black_box(x.wrapping_mul(31).wrapping_add(y)));
+    }
+    Ok(())
 }
 
-fn write_and_sync(goes_on: impl Fn() -> bool) -> std::io::Result<()> {
+/// Writes to 64 MiB of memory.
+fn write_memory(goes_on: &dyn Fn() -> bool) -> std::io::Result<()> {
+    let mut memory = vec![0_u8; 64 << 20];
+    let mut value = 0_u8;
+    while goes_on() {
+        value = value.wrapping_add(1);
+        memory.chunks_mut(PIECE).take_while(|_| goes_on()).for_each(|piece| piece.fill(value));
+        std::hint::black_box(&memory);
+    }
+    Ok(())
+}
+
+/// Sleeps for 50 us at a time.
+fn sleep_shortly(goes_on: &dyn Fn() -> bool) -> std::io::Result<()> {
+    while goes_on() {
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    Ok(())
+}
+
+/// Writes and syncs a file.
+fn write_and_sync(goes_on: &dyn Fn() -> bool) -> std::io::Result<()> {
     let flags = rustix::fs::OFlags::TMPFILE.bits().cast_signed();
     let mut file = OpenOptions::new().write(true).custom_flags(flags).open(std::env::temp_dir())?;
     let piece = vec![7_u8; PIECE];
@@ -164,14 +159,16 @@ fn write_and_sync(goes_on: impl Fn() -> bool) -> std::io::Result<()> {
     Ok(())
 }
 
-fn start_programs(goes_on: impl Fn() -> bool) -> std::io::Result<()> {
+/// Starts programs.
+fn start_programs(goes_on: &dyn Fn() -> bool) -> std::io::Result<()> {
     while goes_on() {
         Command::new("true").stdin(Stdio::null()).stdout(Stdio::null()).status()?;
     }
     Ok(())
 }
 
-fn send_to_itself(goes_on: impl Fn() -> bool) -> std::io::Result<()> {
+/// Sends datagrams to itself.
+fn send_to_itself(goes_on: &dyn Fn() -> bool) -> std::io::Result<()> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     socket.connect(socket.local_addr()?)?;
     socket.set_read_timeout(Some(Duration::from_millis(100)))?;
