@@ -171,7 +171,6 @@ const WAITS: [&str; 2] = ["nanosleep", "sigtimedwait"];
 pub struct Lookout {
     watch: Option<Watch>,
     missing: Vec<Unseen>,
-    tracer: Option<Box<dyn Tracer>>,
     flight: Flight,
     blocks: Vec<f64>,
     counted: Vec<Vec<u64>>,
@@ -179,9 +178,10 @@ pub struct Lookout {
     gathered: Option<(Instant, Duration)>,
 }
 
-/// The newest events, and how much of them the tracer has.
+/// The tracer, the newest events, and how much of them it has.
 #[derive(Debug, Default)]
 struct Flight {
+    tracer: Option<Box<dyn Tracer>>,
     /// Only events around spikes go to the tracer.
     of_spikes: bool,
     recent: VecDeque<Event>,
@@ -195,8 +195,7 @@ impl Lookout {
     #[must_use]
     pub fn open(tracer: Option<Box<dyn Tracer>>, of_spikes: bool) -> Self {
         let later = Target { tids: Vec::new(), with_children: true };
-        let flight = Flight { of_spikes, ..Flight::default() };
-        let mut lookout = Self { tracer, flight, ..Self::default() };
+        let mut lookout = Self { flight: Flight { tracer, of_spikes, ..Flight::default() }, ..Self::default() };
         match Watch::open(&later, Level::Causes, Room::Small) {
             Ok(watch) => lookout.watch = Some(watch),
             Err(error) => lookout.missing.push(without("the causes of late wake-ups", &error)),
@@ -213,7 +212,8 @@ impl Lookout {
             let what = "the wake-ups of some threads: their numbers began anew meanwhile".to_owned();
             self.missing.push(Unseen { what, ..Unseen::default() });
         }
-        self.tracer.iter_mut().for_each(|tracer| tracer.begin(&Target { tids: tids.clone(), with_children: false }));
+        let tracer = self.flight.tracer.iter_mut();
+        tracer.for_each(|tracer| tracer.begin(&Target { tids: tids.clone(), with_children: false }));
     }
 
     /// Finds out what watching adds to a wake-up: some blocks without the events and with them. Returns early if the threads end.
@@ -256,11 +256,11 @@ impl Lookout {
     pub fn look(&mut self, lasts: Duration, spikes: Option<&Spikes>) {
         let until = Instant::now() + lasts;
         while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-            let Self { watch: Some(watch), tracer, flight, .. } = self else {
+            let Self { watch: Some(watch), flight, .. } = self else {
                 let _ = sleep::nanosleep(left.as_nanos() as i64);
                 return;
             };
-            if let Err(error) = watch.pump(left.min(PUMP), &mut |batch| flight.take(batch, tracer)) {
+            if let Err(error) = watch.pump(left.min(PUMP), &mut |batch| flight.take(batch)) {
                 self.missing.push(without("the causes of later wake-ups", &error));
                 self.watch = None;
                 return;
@@ -269,14 +269,12 @@ impl Lookout {
                 break;
             }
         }
-        if let (Some(spikes), Some(tracer)) = (spikes, &mut self.tracer) {
-            self.flight.hand_on(spikes, tracer);
-        }
+        self.flight.hand_on(spikes);
     }
 
     fn switch(&mut self, on: bool) {
-        let Self { watch: Some(watch), tracer, flight, .. } = self else { return };
-        if let Err(error) = watch.switch_and(on, &mut |batch| flight.take(batch, tracer)) {
+        let Self { watch: Some(watch), flight, .. } = self else { return };
+        if let Err(error) = watch.switch_and(on, &mut |batch| flight.take(batch)) {
             self.missing.push(without("the causes of wake-ups", &error));
             self.watch = None;
         }
@@ -286,9 +284,7 @@ impl Lookout {
     #[must_use]
     pub fn end(mut self, spikes: Option<&Spikes>) -> (Option<Causes>, Vec<Unseen>) {
         self.switch(false);
-        if let (Some(spikes), Some(tracer)) = (spikes, &mut self.tracer) {
-            self.flight.hand_on(spikes, tracer);
-        }
+        self.flight.hand_on(spikes);
         let Some(mut watch) = self.watch else { return (None, self.missing) };
         let causes = watch.causes();
         watch.close_meanwhile();
@@ -318,8 +314,8 @@ fn completed(mut causes: Causes, missing: &[Unseen], blocks: &[f64]) -> Causes {
 }
 
 impl Flight {
-    fn take(&mut self, batch: &Batch, tracer: &mut Option<Box<dyn Tracer>>) {
-        let Some(tracer) = tracer else { return };
+    fn take(&mut self, batch: &Batch) {
+        let Some(tracer) = &mut self.tracer else { return };
         if !self.of_spikes {
             return tracer.take(batch);
         }
@@ -329,10 +325,8 @@ impl Flight {
     }
 
     /// Hands on the events around each spike that the tracer does not have yet.
-    fn hand_on(&mut self, spikes: &Spikes, tracer: &mut Box<dyn Tracer>) {
-        if !self.of_spikes {
-            return;
-        }
+    fn hand_on(&mut self, spikes: Option<&Spikes>) {
+        let (Some(spikes), Some(tracer), true) = (spikes, &mut self.tracer, self.of_spikes) else { return };
         let newest_ns = self.recent.back().map_or(0, |event| event.time_ns);
         for spike in spikes.kept().skip(self.taken).take(SPIKES.saturating_sub(self.taken)) {
             let at_ns = spike.at_ns.max(0).cast_unsigned();
@@ -508,24 +502,21 @@ mod tests {
     fn the_events_around_a_spike_are_handed_on_once() {
         let kept = Kept::default();
         let seen = std::sync::Arc::clone(&kept.0);
-        let mut tracer: Option<Box<dyn Tracer>> = Some(Box::new(kept));
-        let mut flight = Flight { of_spikes: true, ..Flight::default() };
+        let mut flight = Flight { tracer: Some(Box::new(kept)), of_spikes: true, ..Flight::default() };
         let spikes = Spikes::new(100_000, 8);
         let ms = |n: u64| n * 1_000_000;
         let events =
             |range: std::ops::Range<u64>| range.map(|n| Event { time_ns: ms(n), cpu: 0, tid: 1, kind: Kind::Fault });
-        flight.take(&Batch { events: events(0..101).collect(), losses: Vec::new() }, &mut tracer);
+        flight.take(&Batch { events: events(0..101).collect(), losses: Vec::new() });
         for at in [50, 55] {
             spikes.look(Spike { thread: 0, value: 1_000_000, at_ns: ms(at) as i64 });
         }
         // Its events are yet to come.
         spikes.look(Spike { thread: 0, value: 1_000_000, at_ns: ms(150) as i64 });
-        let mut boxed = tracer.unwrap();
-        flight.hand_on(&spikes, &mut boxed);
+        flight.hand_on(Some(&spikes));
         assert_eq!(*seen.lock().unwrap(), (39..57).map(ms).collect::<Vec<_>>());
-        let mut tracer = Some(boxed);
-        flight.take(&Batch { events: events(101..200).collect(), losses: Vec::new() }, &mut tracer);
-        flight.hand_on(&spikes, &mut tracer.unwrap());
+        flight.take(&Batch { events: events(101..200).collect(), losses: Vec::new() });
+        flight.hand_on(Some(&spikes));
         assert_eq!(seen.lock().unwrap()[18..], (139..152).map(ms).collect::<Vec<_>>());
     }
 }
