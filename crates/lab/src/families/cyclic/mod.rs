@@ -91,7 +91,12 @@ impl Plan {
         })?;
         let wrong = |why: String| PlanError::new(Input::Cpu, why);
         let cpus = match asked.conditions.get_cpus() {
-            Some(cpus) => refused(&cpus).map_or(Ok(cpus), |why| Err(wrong(why)))?,
+            // Where some are isolated (isolcpus), a thread is granted more than a process begins with. Where no thread can be made,
+            // the first that measures says so.
+            Some(cpus) => match refused(Conditions::new().cpus(&cpus)).unwrap_or_default().first() {
+                Some(refused) => return Err(wrong(refused.why.clone())),
+                None => cpus,
+            },
             None => sched::affinity(0).map(CpuSet::from_iter).map_err(|error| wrong(error.to_string()))?,
         };
         let conditions = asked.conditions.clone().without(Condition::CPU);
@@ -118,24 +123,17 @@ impl Plan {
     }
 }
 
-/// Why the kernel refuses a thread these CPUs. Where some are isolated (isolcpus), it grants more than a process begins with.
-fn refused(cpus: &CpuSet) -> Option<String> {
-    let asked = Conditions::new().cpus(cpus).allow_irreversible();
-    let first = move || asked.apply().refused.first().map(|refused| refused.why.clone());
-    // Where no thread can be made, the first that measures says so.
-    std::thread::Builder::new().spawn(first).ok()?.join().ok().flatten()
+/// What the kernel refuses a thread that asks for these conditions. The thread ends at once, and they with it. `None`: none can be made.
+fn refused(asked: Conditions) -> Option<Vec<Refused>> {
+    let refused = move || asked.allow_irreversible().apply().refused;
+    std::thread::Builder::new().spawn(refused).ok()?.join().ok()
 }
 
 /// The highest priority under SCHED_FIFO of a few that this user may have; `None`: none of them.
 #[must_use]
 pub fn highest_priority() -> Option<Policy> {
-    let granted = |policy: &Policy| {
-        let asked = Conditions::new().policy(*policy);
-        // The thread ends at once, and its policy with it.
-        let is_granted = move || asked.allow_irreversible().apply().refused.is_empty();
-        std::thread::Builder::new().spawn(is_granted).is_ok_and(|thread| thread.join().unwrap_or(false))
-    };
-    PRIORITIES.map(Policy::Fifo).into_iter().find(granted)
+    let is_granted = |policy: &Policy| refused(Conditions::new().policy(*policy)).is_some_and(|all| all.is_empty());
+    PRIORITIES.map(Policy::Fifo).into_iter().find(is_granted)
 }
 
 /// Name of this experiment in the record.

@@ -38,18 +38,15 @@ pub enum Waiting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Whole microseconds, rounded towards zero.
-    Microseconds,
+    Microseconds = 1000,
     /// Nanoseconds.
-    Nanoseconds,
+    Nanoseconds = 1,
 }
 
 impl Unit {
     /// Nanoseconds of one.
     pub(super) fn ns(self) -> i64 {
-        match self {
-            Self::Microseconds => 1000,
-            Self::Nanoseconds => 1,
-        }
+        self as i64
     }
 
     #[inline]
