@@ -23,7 +23,7 @@ use punctual_record::{
 use super::datagrams::{Header, ROOM, StampClock, this_boot};
 use crate::frame::breaks::Spoilt;
 use crate::frame::ledger::{Held, LeftOut};
-use crate::frame::{self, Amount, Ledger, Meter, Place, Progress, Session};
+use crate::frame::{self, Amount, Error, Ledger, Meter, Place, Progress, Session, Unavailable};
 
 /// Interval of checks for a stop request while no datagram arrives.
 const LOOK: Duration = Duration::from_millis(200);
@@ -31,32 +31,11 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Maximum number of nominal rates: a sweep of all methods has about fifty. Each takes up to 0.9 MB, all of them 60
 /// MB.
 const MOST_RATES: usize = 64;
-/// Why the receiver cannot run.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The socket cannot be bound to the address.
-    #[error("listening at {address}: {source}; {remedy}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The kernel's error.
-        source: std::io::Error,
-        /// The remedy.
-        remedy: &'static str,
-    },
-    /// The run failed.
-    #[error(transparent)]
-    Run(#[from] frame::Error),
-}
-
-impl From<linux::Error> for Error {
-    fn from(error: linux::Error) -> Self {
-        Self::Run(error.into())
-    }
-}
 
 /// Binds the socket before anything is measured.
 pub fn listen(address: SocketAddr) -> Result<UdpSocket, Error> {
+    let refused =
+        |source: std::io::Error, remedy| Unavailable::but(format!("listening at {address}: {source}"), remedy);
     let socket = UdpSocket::bind(address).map_err(|source| {
         let remedy = match source.kind() {
             std::io::ErrorKind::AddrInUse => {
@@ -66,12 +45,11 @@ pub fn listen(address: SocketAddr) -> Result<UdpSocket, Error> {
             std::io::ErrorKind::PermissionDenied => "ports below 1024 need CAP_NET_BIND_SERVICE; choose a higher one",
             _ => "look at address and port",
         };
-        Error::Listen { address, source, remedy }
+        refused(source, remedy)
     })?;
     net::set_receive_buffer(&socket, ROOM)?;
     net::enable_receive_stamps(&socket)?;
-    let defect = |source| Error::Listen { address, source, remedy: "this is a defect" };
-    socket.set_read_timeout(Some(LOOK)).map_err(defect)?;
+    socket.set_read_timeout(Some(LOOK)).map_err(|source| refused(source, "this is a defect"))?;
     Ok(socket)
 }
 
@@ -86,27 +64,25 @@ pub fn run(
     let request = frame::Request { base: base.clone(), require, ..frame::Request::as_found(Amount::Samples(0), 1) };
     let ledger = Ledger::new(session, 0, 1);
     let (mine, asked) = (ledger.clone(), base.clone());
-    let heard = session
-        .perform(Place::default(), move |stage| {
-            let Applied { guard, refused } = mine.apply(&asked);
-            mine.open().held[0] = Some(Held { applied: guard.applied(), ..Held::default() });
-            if require && !refused.is_empty() {
-                return (refused, None);
-            }
-            let doing = socket.local_addr().map_or_else(|_| "receiving".into(), |at| format!("receiving at {at}"));
-            let left = match amount {
-                Some(Amount::Time(time)) => time,
-                _ => Duration::ZERO,
-            };
-            if !left.is_zero() {
-                stage.announce(left);
-            }
-            stage.pause(Progress { doing, detail: None, done: 0.0, left });
-            let heard = hear(&socket, amount);
-            mine.put_back(guard);
-            (refused, Some(heard))
-        })
-        .map_err(frame::Error::from)?;
+    let heard = session.perform(Place::default(), move |stage| {
+        let Applied { guard, refused } = mine.apply(&asked);
+        mine.open().held[0] = Some(Held { applied: guard.applied(), ..Held::default() });
+        if require && !refused.is_empty() {
+            return (refused, None);
+        }
+        let doing = socket.local_addr().map_or_else(|_| "receiving".into(), |at| format!("receiving at {at}"));
+        let left = match amount {
+            Some(Amount::Time(time)) => time,
+            _ => Duration::ZERO,
+        };
+        if !left.is_zero() {
+            stage.announce(left);
+        }
+        stage.pause(Progress { doing, detail: None, done: 0.0, left });
+        let heard = hear(&socket, amount);
+        mine.put_back(guard);
+        (refused, Some(heard))
+    })?;
     let Some((refused, heard)) = heard else { return Ok(()) };
     let ledger = ledger.take();
     ledger.report(&request, &refused, session)?;
