@@ -319,7 +319,7 @@ impl Stand {
         }
         if let Some(wire) = &mut wire {
             wire.forget_errors();
-            wire.begin(order.stream, order.rate.period_ns(), order.rate.per_second_f64(), order.mode)?;
+            wire.begin(order.stream, order.rate)?;
         }
         let stamps_before = wire.as_ref().map_or(0, |wire| wire.asked);
         // NTP slews both clocks alike. Only a step of the wall clock changes the offset: then the whole trial is
@@ -387,7 +387,7 @@ impl Stand {
                     // Checked before, so that no call fails: some kernels count a stamp for a failed call.
                     wire.wait_for_room()?;
                 }
-                let (at, sent) = wire.send_one(number, intended, stamped, order.mode)?;
+                let (at, sent) = wire.send_one(number, intended, stamped)?;
                 if stamped && sent == Sent::Yes {
                     self.stamped.push(number as u32);
                 }

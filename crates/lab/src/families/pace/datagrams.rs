@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use punctual::Rate;
 use punctual_linux as linux;
 use punctual_linux::child::Child;
 use punctual_linux::clock::{Clock, now_ns};
@@ -52,6 +53,7 @@ pub(super) struct Wire {
     /// Number of stamps requested since the socket was opened.
     pub(super) asked: u32,
     to: SocketAddr,
+    mode: Mode,
     /// The clock of SO_TXTIME, and its offset from CLOCK_MONOTONIC.
     clock: Clock,
     offset_ns: i64,
@@ -75,6 +77,7 @@ impl Wire {
             stamps: false,
             asked: 0,
             to,
+            mode,
             clock,
             offset_ns: 0,
         };
@@ -87,9 +90,7 @@ impl Wire {
         };
         match mode {
             Mode::KernelRate => net::set_send_buffer(&wire.socket, KERNEL_PACED_ROOM)?,
-            Mode::KernelTime => {
-                net::enable_txtime(&wire.socket, clock)?;
-            }
+            Mode::KernelTime => net::enable_txtime(&wire.socket, clock)?,
             Mode::Single | Mode::Batch => {}
         }
         Ok(wire)
@@ -106,21 +107,15 @@ impl Wire {
         }
     }
 
-    /// Starts a stream of datagrams.
-    pub(super) fn begin(
-        &mut self,
-        stream: u32,
-        period_ns: u64,
-        events_per_second: f64,
-        mode: Mode,
-    ) -> linux::Result<()> {
-        (self.header.stream, self.header.period_ns) = (stream, period_ns);
-        if mode == Mode::KernelTime {
+    /// Starts a stream of datagrams at a rate.
+    pub(super) fn begin(&mut self, stream: u32, rate: Rate) -> linux::Result<()> {
+        (self.header.stream, self.header.period_ns) = (stream, rate.period_ns());
+        if self.mode == Mode::KernelTime {
             // Read for each stream: the clock may have been set since the previous one.
             self.offset_ns = Offset::read(self.clock).ns();
         }
-        if mode == Mode::KernelRate {
-            let bytes = Self::bytes_per_second(self.to, self.single.len(), events_per_second);
+        if self.mode == Mode::KernelRate {
+            let bytes = Self::bytes_per_second(self.to, self.single.len(), rate.per_second_f64());
             net::set_max_pacing_rate(&self.socket, bytes.ceil() as u64)?;
         }
         Ok(())
@@ -128,16 +123,10 @@ impl Wire {
 
     /// Sends one datagram. Returns the time of the call and its result.
     #[inline]
-    pub(super) fn send_one(
-        &mut self,
-        sequence: u64,
-        intended_ns: i64,
-        stamped: bool,
-        mode: Mode,
-    ) -> linux::Result<(i64, Sent)> {
+    pub(super) fn send_one(&mut self, sequence: u64, intended_ns: i64, stamped: bool) -> linux::Result<(i64, Sent)> {
         let sent_ns = now_ns(Clock::Monotonic);
         Header { sequence, intended_ns, sent_ns, ..self.header }.write(&mut self.single);
-        let sent = match mode {
+        let sent = match self.mode {
             Mode::KernelTime => {
                 let leave_at = (intended_ns + self.offset_ns).max(0).unsigned_abs();
                 let sent = net::send_at(&self.socket, &self.single, leave_at, stamped)?;
@@ -315,19 +304,17 @@ pub(super) const ROOM: i32 = 8 << 20;
 /// sleeps.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// `CLOCK_MONOTONIC` when the receiving program had a datagram (0: it did not arrive), `CLOCK_REALTIME` when it entered the socket (0:
+/// unknown), and its position in the order of arrival, from 1.
+type Line = (AtomicI64, AtomicI64, AtomicU32);
+/// The recorded stream, and the numbers of its arrivals and of duplicates.
+type Counts = (AtomicU64, AtomicU64, AtomicU64);
+
 /// The arrivals of a stream's datagrams, by number.
 #[derive(Clone)]
 struct Arrivals {
-    /// `CLOCK_MONOTONIC` when the receiving program had it. 0: it did not arrive.
-    program_ns: Shared<[AtomicI64]>,
-    /// `CLOCK_REALTIME` when it entered the socket. 0: unknown.
-    socket_ns: Shared<[AtomicI64]>,
-    /// Its position in the order of arrival, from 1.
-    order: Shared<[AtomicU32]>,
-    stream: Shared<AtomicU64>,
-    /// Numbers of arrivals and of duplicates.
-    received: Shared<AtomicU64>,
-    twice: Shared<AtomicU64>,
+    lines: Shared<[Line]>,
+    counts: Shared<Counts>,
 }
 
 /// The arrival of a datagram.
@@ -350,7 +337,7 @@ impl Receiver {
     pub(super) fn start(address: SocketAddr) -> linux::Result<Self> {
         let failed = |source| linux::Error { call: "bind", object: Some(address.to_string()), source };
         let socket = UdpSocket::bind(address).map_err(failed)?;
-        let arrivals = Arrivals::new()?;
+        let arrivals = Arrivals { lines: Shared::<[Line]>::slice(MOST)?, counts: Shared::new()? };
         net::set_receive_buffer(&socket, ROOM)?;
         // Without stamps, only the program's clock shows arrivals.
         let _ = net::enable_receive_stamps(&socket);
@@ -361,16 +348,16 @@ impl Receiver {
 
     /// From now on, records the datagrams of this stream.
     pub(super) fn begin(&self, stream: u32, datagrams: usize) {
-        let arrivals = &self.arrivals;
-        arrivals.stream.store(u64::MAX, Ordering::SeqCst);
-        for n in 0..datagrams.min(MOST) {
-            arrivals.program_ns[n].store(0, Ordering::Relaxed);
-            arrivals.socket_ns[n].store(0, Ordering::Relaxed);
-            arrivals.order[n].store(0, Ordering::Relaxed);
+        let (recorded, received, twice) = &*self.arrivals.counts;
+        recorded.store(u64::MAX, Ordering::SeqCst);
+        for (program_ns, socket_ns, order) in self.arrivals.lines.iter().take(datagrams) {
+            program_ns.store(0, Ordering::Relaxed);
+            socket_ns.store(0, Ordering::Relaxed);
+            order.store(0, Ordering::Relaxed);
         }
-        arrivals.received.store(0, Ordering::Relaxed);
-        arrivals.twice.store(0, Ordering::Relaxed);
-        arrivals.stream.store(stream.into(), Ordering::SeqCst);
+        received.store(0, Ordering::Relaxed);
+        twice.store(0, Ordering::Relaxed);
+        recorded.store(stream.into(), Ordering::SeqCst);
     }
 
     /// Waits until `sent` datagrams arrived, or until no more arrive after `until_ns`.
@@ -391,38 +378,27 @@ impl Receiver {
 
     /// Number of arrivals.
     pub(super) fn received(&self) -> u64 {
-        self.arrivals.received.load(Ordering::Acquire)
+        self.arrivals.counts.1.load(Ordering::Acquire)
     }
 
     /// Number of datagrams that arrived more than once.
     pub(super) fn twice(&self) -> u64 {
-        self.arrivals.twice.load(Ordering::Acquire)
+        self.arrivals.counts.2.load(Ordering::Acquire)
     }
 
     /// The arrival of a datagram, if it arrived.
     pub(super) fn arrival(&self, sequence: usize) -> Option<Arrival> {
-        let program_ns = self.arrivals.program_ns.get(sequence)?.load(Ordering::Acquire);
-        let socket_ns = self.arrivals.socket_ns[sequence].load(Ordering::Acquire);
+        let (program_ns, socket_ns, order) = self.arrivals.lines.get(sequence)?;
+        let (program_ns, socket_ns) = (program_ns.load(Ordering::Acquire), socket_ns.load(Ordering::Acquire));
         (program_ns != 0).then(|| Arrival {
             program_ns,
             socket_realtime_ns: (socket_ns != 0).then_some(socket_ns),
-            order: self.arrivals.order[sequence].load(Ordering::Acquire),
+            order: order.load(Ordering::Acquire),
         })
     }
 }
 
 impl Arrivals {
-    fn new() -> linux::Result<Self> {
-        Ok(Self {
-            program_ns: Shared::<[AtomicI64]>::slice(MOST)?,
-            socket_ns: Shared::<[AtomicI64]>::slice(MOST)?,
-            order: Shared::<[AtomicU32]>::slice(MOST)?,
-            stream: Shared::new()?,
-            received: Shared::new()?,
-            twice: Shared::new()?,
-        })
-    }
-
     /// The child's main loop.
     fn note_all(&self, socket: &UdpSocket) {
         let mut buffer = vec![0; 65_536];
@@ -437,19 +413,20 @@ impl Arrivals {
     }
 
     fn note(&self, header: &Header, now: i64, realtime_ns: Option<i64>) {
-        let sequence = header.sequence as usize;
-        if self.stream.load(Ordering::SeqCst) != u64::from(header.stream) || sequence >= MOST {
+        let (recorded, received, twice) = &*self.counts;
+        let Some((program_ns, socket_ns, order)) = self.lines.get(header.sequence as usize) else { return };
+        if recorded.load(Ordering::SeqCst) != u64::from(header.stream) {
             return;
         }
-        if self.program_ns[sequence].load(Ordering::Relaxed) != 0 {
-            self.twice.fetch_add(1, Ordering::Relaxed);
+        if program_ns.load(Ordering::Relaxed) != 0 {
+            twice.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let order = self.received.load(Ordering::Relaxed) + 1;
-        self.order[sequence].store(order as u32, Ordering::Relaxed);
-        self.socket_ns[sequence].store(realtime_ns.unwrap_or(0), Ordering::Relaxed);
-        self.program_ns[sequence].store(now, Ordering::Release);
-        self.received.store(order, Ordering::Release);
+        let number = received.load(Ordering::Relaxed) + 1;
+        order.store(number as u32, Ordering::Relaxed);
+        socket_ns.store(realtime_ns.unwrap_or(0), Ordering::Relaxed);
+        program_ns.store(now, Ordering::Release);
+        received.store(number, Ordering::Release);
     }
 }
 
