@@ -12,7 +12,7 @@ use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::sleep::Ended;
 use punctual_linux::sleep::{self, clock_nanosleep_until};
-use punctual_record::{Ask, Hint};
+use punctual_record::Ask;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
@@ -284,7 +284,7 @@ struct Periodic {
 }
 
 fn open_timerfd(_: &Terms) -> Opened {
-    let unavailable = |e: rustix::io::Errno| Unavailable { why: format!("timerfd_create: {e}"), remedy: None };
+    let unavailable = |e: rustix::io::Errno| Unavailable::because(format!("timerfd_create: {e}"));
     let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).map_err(unavailable)?;
     Ok(Box::new(Periodic { timer }))
 }
@@ -341,7 +341,7 @@ struct Paced {
 }
 
 fn open_pacer(strategy: Strategy, jitter: Option<Duration>) -> Opened {
-    let any = Rate::per_second(1_000).map_err(|e| Unavailable { why: e.to_string(), remedy: None })?;
+    let any = Rate::per_second(1_000).map_err(|e| Unavailable::because(e.to_string()))?;
     let options = Pacer::options(any).sleeper(SleeperOptions::new().strategy(strategy));
     let options = match jitter {
         Some(jitter) => options.jitter(jitter),
@@ -380,19 +380,16 @@ fn ahead_ns(period_ns: i64) -> i64 {
 
 fn paced_by(terms: &Terms, wanted: &[&str]) -> Result<(), Unavailable> {
     let Some(found) = &terms.disciplines else {
-        let why = "nothing is sent, so the kernel has nothing to pace".to_owned();
-        return Err(Unavailable { why, remedy: Some(Ask::Address.into()) });
+        return Err(Unavailable::but("nothing is sent, so the kernel has nothing to pace", Ask::Address));
     };
     if found.iter().any(|kind| wanted.contains(&kind.as_str())) {
         return Ok(());
     }
-    Err(Unavailable {
-        why: format!("the interface has {}, not {}", found.first().map_or("no discipline", |k| k), wanted.join(" or ")),
-        remedy: Some(Hint::from(format!(
-            "tc qdisc replace dev INTERFACE root {} (as root; needs the module sch_{})",
-            wanted[0], wanted[0]
-        ))),
-    })
+    let (first, wanted) = (wanted[0], wanted.join(" or "));
+    Err(Unavailable::but(
+        format!("the interface has {}, not {wanted}", found.first().map_or("no discipline", |kind| kind)),
+        format!("tc qdisc replace dev INTERFACE root {first} (as root; needs the module sch_{first})"),
+    ))
 }
 
 /// Everything is due: the socket's buffer limits the sender.
