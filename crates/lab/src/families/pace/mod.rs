@@ -270,16 +270,8 @@ struct SweepBench<'a> {
     sweep: &'a Sweep,
     pace: PaceBench<'a>,
     searches: Vec<Search>,
-    /// The last trial, until it counts.
-    last: Option<Trial>,
-}
-
-/// The results of a trial.
-struct Trial {
-    rate: f64,
-    recorder: Recorder,
-    usage: Usage,
-    counts: Counts,
+    /// The search after the last trial, until that trial counts.
+    last: Option<Search>,
 }
 
 impl SweepBench<'_> {
@@ -316,14 +308,16 @@ impl Bench for SweepBench<'_> {
         let wrong = |_| Unavailable::because(format!("{rate:.0} events a second is no rate"));
         let exact = Rate::hertz(rate.round().max(1.0)).map_err(wrong)?;
         let (usage, counts, _) = self.pace.trial(method, exact, operations, into)?;
-        self.last = Some(Trial { rate, recorder: into.clone(), usage, counts });
+        let mut search = self.searches[cell].clone();
+        search.enter(rate, (into, usage), &counts, self.sweep.within);
+        self.last = Some(search);
         Ok(usage)
     }
 
     fn keep(&mut self, cell: usize, _: (u32, u64), search: &mut Search) {
-        if let Some(trial) = self.last.take() {
-            self.searches[cell].enter(&trial, self.sweep.within);
-            search.clone_from(&self.searches[cell]);
+        if let Some(last) = self.last.take() {
+            self.searches[cell].clone_from(&last);
+            *search = last;
         }
     }
 }
@@ -367,9 +361,8 @@ impl Search {
         }
     }
 
-    /// Enters a trial that counts.
-    fn enter(&mut self, trial: &Trial, within: Duration) {
-        let Trial { rate, recorder, usage, counts } = trial;
+    /// Enters a trial at a rate.
+    fn enter(&mut self, rate: f64, (recorder, usage): (&Recorder, Usage), counts: &Counts, within: Duration) {
         let reached = counts.rate_reached().unwrap_or(0.0);
         let p99 = recorder.summary().p99.unwrap_or(i64::MAX);
         let not_sent = counts.no_room + counts.refused;
@@ -384,10 +377,10 @@ impl Search {
         };
         if why_not.is_none() {
             self.best = SeriesTally::new();
-            self.best.add_round(0, 0, recorder, *usage);
+            self.best.add_round(0, 0, recorder, usage);
             self.reached = reached;
         }
-        self.take(*rate, why_not);
+        self.take(rate, why_not);
     }
 }
 
