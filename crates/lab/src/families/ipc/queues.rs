@@ -11,6 +11,7 @@ use punctual_linux::ipc::{self, signals};
 use punctual_linux::ring::MessageRing;
 use punctual_record::Hint;
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::thread::{CapabilitySet, capabilities};
 
 use super::keeper::{Leftover, What};
 use super::mechanism::{
@@ -137,12 +138,9 @@ const HARD_MSGSIZEMAX: u64 = 16 << 20;
 /// has them: `struct msg_msg *` and, since Linux 3.5, `struct posix_msg_tree_node`.
 const PER_MESSAGE: u64 = 56;
 
-/// Whether this process may exceed the limits of ordinary users (CAP_SYS_RESOURCE, bit 24 of CapEff in
-/// /proc/self/status).
+/// Whether this process may exceed the limits of ordinary users (CAP_SYS_RESOURCE).
 fn may_exceed() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
-    effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).is_some_and(|bits| bits >> 24 & 1 == 1)
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_RESOURCE))
 }
 
 /// Total bytes of queues that this user may have (RLIMIT_MSGQUEUE). None: no limit.
