@@ -466,10 +466,22 @@ pub(super) enum Reason {
     Stopped,
 }
 
-/// The wait under supervision.
-pub(super) struct Watched {
+/// The other process, as the measuring one has it.
+#[derive(Clone)]
+pub(super) struct Other {
     pub(super) child: Shared<Child>,
     pub(super) control: Control,
+}
+
+impl Other {
+    pub(super) fn lives(&self) -> bool {
+        matches!(self.child.open().ended(), Ok(None))
+    }
+}
+
+/// The wait under supervision.
+pub(super) struct Watched {
+    pub(super) other: Other,
     pub(super) halt: Halt,
     pub(super) interrupter: Interrupter,
     /// CPUs of the watching thread, because the measuring thread's own is busy.
@@ -532,7 +544,7 @@ impl Watched {
             }
         };
         // First keep others from using the shared resources, then end waits on them by force.
-        let _ = self.child.open().kill();
+        let _ = self.other.child.open().kill();
         self.halt.set();
         loop {
             self.halt.rouse();
@@ -559,11 +571,12 @@ impl Watched {
         if linux::stop::requested() {
             return Some(Reason::Stopped);
         }
-        if matches!(self.child.open().ended(), Ok(Some(_))) || self.control.failure().is_some() {
+        let Other { child, control } = &self.other;
+        if matches!(child.open().ended(), Ok(Some(_))) || control.failure().is_some() {
             return Some(Reason::Gone);
         }
         // A message that may be lost has its own timeout.
-        if !self.control.is_done() || self.halt.awaited().is_some() {
+        if !control.is_done() || self.halt.awaited().is_some() {
             return None;
         }
         let since = *done_at.get_or_insert_with(Instant::now);

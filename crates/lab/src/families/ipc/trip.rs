@@ -16,7 +16,7 @@ use super::mechanism::{
     Asked, End, Halt, Inlet, Link, Mechanism, Outlet, Peer, Receive, Then, Unavailable, Waiter, missing,
 };
 use super::message::{self, Blocks, Follow, Integrity, Letter};
-use super::peer::{self, Account, Control, Job, Order, Reason, State, Watched, Watcher};
+use super::peer::{self, Account, Control, Job, Order, Other, Reason, State, Watched, Watcher};
 use super::plan::Mode;
 use crate::frame::{Failure, Meter, NotKept, Shared, no_thread_remedy};
 
@@ -72,16 +72,15 @@ impl Trip<'_> {
             }
             return Err(Unavailable::but(refused.to_string(), of_refused(refused)).into());
         }
-        let control = Control::new().map_err(|e| unavailable(&e))?;
-        let child = self.start_peer(there, &control, &halt)?;
-        let outcome = self.travel(&mut here, &child, &control, &halt, (into, blocks));
-        control.order(Order::End);
+        let other = self.start(there, &halt)?;
+        let outcome = self.travel(&mut here, &other, &halt, (into, blocks));
+        other.control.order(Order::End);
         match &outcome {
-            Ok(_) => drop(child.open().wait()),
-            Err(_) => drop(child.open().kill()),
+            Ok(_) => drop(other.child.open().wait()),
+            Err(_) => drop(other.child.open().kill()),
         }
         let mut lost = placed.lost();
-        lost.extend(control.conditions_lost());
+        lost.extend(other.control.conditions_lost());
         // The other process is gone: now its end may be removed.
         drop((here, placed));
         // A lost condition may be the cause of another error.
@@ -97,34 +96,33 @@ impl Trip<'_> {
         Failure::Lost(lost.iter().map(|lost| NotKept::new(self.label, lost)).collect())
     }
 
-    fn start_peer(&self, there: End, control: &Control, halt: &Halt) -> Result<Shared<Child>, Failure> {
+    fn start(&self, there: End, halt: &Halt) -> Result<Other, Failure> {
+        let control = Control::new().map_err(|e| unavailable(&e))?;
         let parent = Peer { process: std::process::id() as i32, thread: linux::sched::current_thread_id() };
         let waiter = Waiter::new(self.receive, self.limits, halt.clone());
-        let (job, control) = (self.job.clone(), control.clone());
+        let (job, theirs) = (self.job.clone(), control.clone());
         let name = if job.mode == Mode::PingPong { "punctual-echo" } else { "punctual-send" };
-        let child = Child::spawn(name, move || peer::live(there, &job, &control, parent, waiter));
-        let no_child = |e: linux::Error| Unavailable::but(e.to_string(), no_thread_remedy()).into();
-        child.map(Shared::new).map_err(no_child)
+        let child = Child::spawn(name, move || peer::live(there, &job, &theirs, parent, waiter));
+        let child = child.map_err(|e| Unavailable::but(e.to_string(), no_thread_remedy()))?;
+        Ok(Other { child: Shared::new(child), control })
     }
 
     fn travel(
         &self,
         here: &mut End,
-        child: &Shared<Child>,
-        control: &Control,
+        other: &Other,
         halt: &Halt,
         (into, blocks): (&mut Recorder, Option<&mut Blocks>),
     ) -> Result<Passed, Failure> {
-        let pid = child.open().id();
+        let control = &other.control;
+        let pid = other.child.open().id();
         let theirs = Peer { process: pid, thread: pid };
         here.outlet.as_mut().map_or(Ok(()), |outlet| outlet.meet(theirs)).map_err(|e| unavailable(&e))?;
         here.inlet.as_mut().map_or(Ok(()), |inlet| inlet.meet(theirs)).map_err(|e| unavailable(&e))?;
-        let lives = || matches!(child.open().ended(), Ok(None)) && !linux::stop::requested();
-        let ready = control.wait_until(State::Ready, lives);
-        self.see_to(child, control, ready)?;
+        let ready = control.wait_until(State::Ready, || other.lives() && !linux::stop::requested());
+        self.see_to(other, ready)?;
         let watched = Watched {
-            child: child.clone(),
-            control: control.clone(),
+            other: other.clone(),
             halt: halt.clone(),
             interrupter: self.interrupter.clone(),
             cpus: self.cpus.to_vec(),
@@ -141,63 +139,50 @@ impl Trip<'_> {
         };
         let reason = watcher.finish();
         if worked.is_ok() && self.job.mode == Mode::PingPong && self.job.lossy {
-            see_off(here, self.job.size, child, control, halt);
+            see_off(here, self.job.size, other, halt);
         }
-        self.judge(worked.map(|()| usage), reason, (&follow, usage), child, control)
+        self.judge(worked, reason, other)?;
+        let integrity = follow.finish(self.job.warmup + self.job.messages);
+        Ok(Passed { usage, account: control.account(), integrity })
     }
 
     /// Checks that the trip can continue: no stop request, lost condition or failure. `reached`: the child is where it
     /// should be.
-    fn see_to(&self, child: &Shared<Child>, control: &Control, reached: bool) -> Result<(), Failure> {
+    fn see_to(&self, other: &Other, reached: bool) -> Result<(), Failure> {
         if linux::stop::requested() {
             return Err(Failure::Stopped);
         }
-        let lost = control.conditions_lost();
+        let lost = other.control.conditions_lost();
         if !lost.is_empty() {
             return Err(self.lost(&lost));
         }
-        if let Some(why) = control.failure() {
+        if let Some(why) = other.control.failure() {
             return Err(Unavailable::because(format!("the other process: {why}")).into());
         }
         if reached {
             return Ok(());
         }
-        let ended = child.open().ended().ok().flatten();
+        let ended = other.child.open().ended().ok().flatten();
         let how = ended.map_or("is gone".to_owned(), |e| e.to_string());
         let Job { size, mode, .. } = self.job;
         Err(Failure::PeerEnded { subject: format!("{}, {size} bytes, {mode}", self.mechanism.name), how })
     }
 
-    fn judge(
-        &self,
-        worked: linux::Result<Usage>,
-        reason: Option<Reason>,
-        (follow, so_far): (&Follow, Usage),
-        child: &Shared<Child>,
-        control: &Control,
-    ) -> Result<Passed, Failure> {
-        let total = self.job.warmup + self.job.messages;
-        let passed = |usage| Passed { usage, account: control.account(), integrity: follow.finish(total) };
+    /// Whether what was passed counts.
+    fn judge(&self, worked: linux::Result<()>, reason: Option<Reason>, other: &Other) -> Result<(), Failure> {
         match (worked, reason) {
-            (Ok(usage), _) => {
-                let lives = || matches!(child.open().ended(), Ok(None));
-                let reached = control.wait_until(State::Done, lives);
-                self.see_to(child, control, reached)?;
-                Ok(passed(usage))
+            (Ok(()), _) => {
+                let reached = other.control.wait_until(State::Done, || other.lives());
+                self.see_to(other, reached)
             }
             (Err(_), Some(Reason::Stopped)) => Err(Failure::Stopped),
-            (Err(_), Some(Reason::Missing)) => Ok(passed(so_far)),
+            (Err(_), Some(Reason::Missing)) => Ok(()),
             (Err(e), _) => {
                 // A closed end, or a lock with a dead holder, shows before the process is reaped: give it a moment.
-                let lives = || matches!(child.open().ended(), Ok(None)) && control.failure().is_none();
-                for _ in 0..LOOKS {
-                    if !lives() {
-                        break;
-                    }
-                    std::thread::sleep(BETWEEN_LOOKS);
-                }
-                if !lives() {
-                    self.see_to(child, control, false)?;
+                let goes_on = || other.lives() && other.control.failure().is_none();
+                (0..LOOKS).take_while(|_| goes_on()).for_each(|_| std::thread::sleep(BETWEEN_LOOKS));
+                if !goes_on() {
+                    self.see_to(other, false)?;
                 }
                 let why = format!("{}: {e}", self.mechanism.call);
                 let is_lost = e.errno() == rustix::io::Errno::TIMEDOUT.raw_os_error();
@@ -214,15 +199,15 @@ fn unavailable(error: &linux::Error) -> Failure {
 
 /// If messages may be lost, the other process may have missed some that it has to answer. It gets more until it has
 /// answered all.
-fn see_off(here: &mut End, size: usize, child: &Shared<Child>, control: &Control, halt: &Halt) {
+fn see_off(here: &mut End, size: usize, other: &Other, halt: &Halt) {
     let Some(outlet) = here.outlet.as_mut() else { return };
     let mut letter = Letter::new(size, false);
     letter.write(u64::MAX);
     let message = letter.stamp(0);
-    control.wait_until(State::Done, || {
+    other.control.wait_until(State::Done, || {
         // A message that cannot be sent counts as lost.
         let _ = outlet.send(message, halt);
-        matches!(child.open().ended(), Ok(None)) && !linux::stop::requested()
+        other.lives() && !linux::stop::requested()
     });
 }
 
