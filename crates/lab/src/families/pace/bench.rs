@@ -8,7 +8,7 @@ use punctual::{Moment, Rate, RtThrottle, format_duration};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
 use punctual_linux::net::Sent;
-use punctual_record::{Hint, Notice, Recorder, SeriesTally, Usage};
+use punctual_record::{Notice, Recorder, SeriesTally, Usage};
 
 use super::datagrams::{MOST, Mode, Receiver, Wire};
 use super::plan::{MOST_AHEAD_NS, PacingMethod, PacingSession, Plan, Target, Terms};
@@ -35,7 +35,7 @@ pub(crate) struct Beside {
 }
 
 /// An open method: its pacing session and, if datagrams are sent, its socket.
-type Opened = Result<(Box<dyn PacingSession>, Option<Wire>), Failure>;
+type Opened = Result<(Box<dyn PacingSession>, Option<Wire>), Unavailable>;
 
 /// The open methods of a plan.
 pub(super) struct PaceBench<'a> {
@@ -84,16 +84,13 @@ impl<'a> PaceBench<'a> {
         events: u64,
         lateness: &mut Recorder,
     ) -> Result<(Usage, Counts, bool), Failure> {
-        let (pacing, wire) = match &mut self.opened[method] {
-            Ok((pacing, wire)) => (pacing.as_mut(), wire.as_mut()),
-            Err(failure) => return Err(failure.clone()),
-        };
+        let (pacing, wire) = self.opened[method].as_mut().map_err(|no| no.clone())?;
         self.stream = self.stream.wrapping_add(1);
         let order = Order { rate, events, mode: self.plan.asked.methods[method].mode, stream: self.stream };
-        let ended = self.stand.perform(order, pacing, wire, self.receiver.as_ref(), lateness);
+        let ended = self.stand.perform(order, pacing.as_mut(), wire.as_mut(), self.receiver.as_ref(), lateness);
         let (usage, counts, by_kernel) = ended.map_err(|error| match linux::stop::requested() {
             true => Failure::Stopped,
-            false => Unavailable { why: error.to_string(), remedy: remedy_for(&error) }.into(),
+            false => refused(&error).into(),
         })?;
         if counts.events >= 10 && counts.sent == 0 && self.plan.asked.target != Target::TickOnly {
             let why = if counts.refused > 0 {
@@ -126,24 +123,24 @@ fn open_method(method: &PacingMethod, target: Target, terms: &Terms) -> Opened {
     let pacing = (method.open)(terms)?;
     let wire = match target {
         Target::TickOnly => None,
-        Target::Udp { to, size } => Some(
-            Wire::open(to, size, method.mode, terms.clock())
-                .map_err(|error| Unavailable { why: error.to_string(), remedy: remedy_for(&error) })?,
-        ),
+        Target::Udp { to, size } => {
+            Some(Wire::open(to, size, method.mode, terms.clock()).map_err(|error| refused(&error))?)
+        }
     };
     Ok((pacing, wire))
 }
 
-/// The remedy if a network refuses a datagram.
-fn remedy_for(error: &linux::Error) -> Option<Hint> {
+/// A refusal by the network, with the remedy.
+fn refused(error: &linux::Error) -> Unavailable {
     let unreachable =
         matches!(error.source.kind(), std::io::ErrorKind::NetworkUnreachable | std::io::ErrorKind::HostUnreachable);
     let too_long = error.errno() == rustix::io::Errno::MSGSIZE.raw_os_error();
-    match (unreachable, too_long) {
+    let remedy = match (unreachable, too_long) {
         (true, _) => Some("no route leads there: look at `ip route get ADDRESS`".into()),
         (_, true) => Some("the path takes no datagram of that size: send smaller ones".into()),
         _ => None,
-    }
+    };
+    Unavailable { why: error.to_string(), remedy }
 }
 
 impl Bench for PaceBench<'_> {
