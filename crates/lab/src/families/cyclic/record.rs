@@ -61,10 +61,8 @@ impl Stretches {
         let extremes = self.gauge.extremes().map(|(min, max)| (min * self.unit_ns, max * self.unit_ns));
         let Some((min, max)) = extremes else { return };
         self.counted.resize(now.len(), 0);
-        let (new_min, new_max) = match self.extremes {
-            Some((old_min, old_max)) => (min < old_min, max > old_max),
-            None => (true, true),
-        };
+        let new_min = self.extremes.is_none_or(|(old, _)| min < old);
+        let new_max = self.extremes.is_none_or(|(_, old)| max > old);
         let mut more: Vec<(usize, u64)> =
             now.iter().zip(&self.counted).map(|(now, before)| now - before).enumerate().collect();
         more.retain(|(_, count)| *count > 0);

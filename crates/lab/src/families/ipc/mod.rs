@@ -265,6 +265,7 @@ type Counted = (Passed, u64, u64);
 /// All resources of a bench, opened on the measuring thread.
 struct IpcBench<'a> {
     plan: &'a Plan,
+    /// The granted conditions of the run.
     base: Conditions,
     stage: &'a Stage,
     keeper: Keeper,
@@ -279,11 +280,6 @@ struct IpcBench<'a> {
     last: Option<(Vec<Counted>, Option<Blocks>)>,
 }
 
-/// The granted conditions of a run.
-fn without(base: &Conditions, refused: &[Refused]) -> Conditions {
-    refused.iter().fold(base.clone(), |granted, refused| granted.without(refused.condition))
-}
-
 impl<'a> IpcBench<'a> {
     /// `refused`: the run's conditions that the measuring thread lacks. The other process does not request them
     /// either.
@@ -294,7 +290,7 @@ impl<'a> IpcBench<'a> {
         let blocks = plan.cells.iter().map(|_| plan.asked.blocks.map(Blocks::new)).collect();
         Ok(Self {
             plan,
-            base: without(&plan.asked.frame.base, refused),
+            base: refused.iter().fold(plan.asked.frame.base.clone(), |all, refused| all.without(refused.condition)),
             stage,
             keeper: Keeper::start()?,
             interruptible: Interruptible::this_thread()?,

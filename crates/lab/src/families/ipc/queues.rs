@@ -226,10 +226,14 @@ pub(super) fn notices() -> Vec<Mechanism> {
 
 /// Signals, fetched by a call or read from a descriptor.
 fn queued_signal(through_descriptor: bool) -> Mechanism {
+    let lane = move |asked: &Asked<'_>| {
+        let inlet = SignalInlet { blocked: None, descriptor: None, through_descriptor, polls: asked.polls() };
+        Ok(Lane::new(SignalOutlet { peer: None }, inlet))
+    };
     Mechanism {
         in_flight: InFlight::Counted,
         largest: pointer,
-        ..Mechanism::usual("notice", move |asked| lanes(asked, |asked| Ok(signal(asked, through_descriptor))))
+        ..Mechanism::usual("notice", move |asked| lanes(asked, lane))
     }
 }
 
@@ -290,11 +294,6 @@ impl Inlet for Event {
     fn poll(&mut self, into: &mut [u8], _: &Halt) -> linux::Result<bool> {
         whole_if_any("read", ipc::read(self.0.as_fd(), into), into.len())
     }
-}
-
-fn signal(asked: &Asked<'_>, through_descriptor: bool) -> Lane {
-    let inlet = SignalInlet { blocked: None, descriptor: None, through_descriptor, polls: asked.polls() };
-    Lane::new(SignalOutlet { peer: None }, inlet)
 }
 
 struct SignalOutlet {
