@@ -8,13 +8,13 @@ pub fn name_of(number: i64) -> String {
         return known.map_or_else(|| format!("32-bit syscall {own}"), |(_, name)| name.to_owned());
     }
     let known = table().find(|(known, _)| *known == number);
-    known.map_or_else(|| format!("syscall {number}"), |(_, name)| (*name).to_owned())
+    known.map_or_else(|| format!("syscall {number}"), |(_, name)| name.to_owned())
 }
 
 /// The number of the system call of this name on this architecture; none for one not in the table.
 #[must_use]
 pub fn number_of(name: &str) -> Option<i64> {
-    table().find(|(_, known)| *known == name).map(|(number, _)| *number)
+    table().find(|(_, known)| *known == name).map(|(number, _)| number)
 }
 
 /// This and its own number is a call of a 32-bit program that has no number here.
@@ -33,9 +33,10 @@ pub fn number_of_32_bit_call(number: i64) -> i64 {
     })
 }
 
-fn table() -> impl Iterator<Item = &'static (i64, &'static str)> {
+fn table() -> impl Iterator<Item = (i64, &'static str)> {
     let wide = WITH_64_BIT_TIME.iter().filter(|_| cfg!(target_pointer_width = "32"));
-    KNOWN.iter().chain(OF_X86_64).chain(wide)
+    let named = |(number, name): &(i64, &'static str)| (*number, name.trim_start_matches("SYS_"));
+    KNOWN.iter().copied().flatten().chain(wide).map(named)
 }
 
 /// The 64-bit time calls of 32-bit kernels: the numbers are the same on all of them (Linux 5.1, `syscall.tbl`).
@@ -52,175 +53,43 @@ const WITH_64_BIT_TIME: &[(i64, &str)] = &[
     (422, "futex_time64"),
 ];
 
-macro_rules! names {
-    ($list:ident: $($(#[$only:meta])* $name:ident = $number:ident,)*) => {
-        const $list: &[(i64, &str)] = &[$($(#[$only])* (libc::$number as i64, stringify!($name)),)*];
+/// Declares groups of calls, some of them for the architectures that have them.
+macro_rules! known {
+    ($($(#[$only:meta])? [$($number:ident)*])*) => {
+        const KNOWN: &[&[(i64, &str)]] = &[$($(#[$only])? &[$((libc::$number as i64, stringify!($number)),)*],)*];
     };
 }
 
-names! {
-    KNOWN:
-    nanosleep = SYS_nanosleep,
-    clock_nanosleep = SYS_clock_nanosleep,
-    clock_gettime = SYS_clock_gettime,
-    clock_getres = SYS_clock_getres,
+known! {
+    [SYS_nanosleep SYS_clock_nanosleep SYS_clock_gettime SYS_clock_getres SYS_restart_syscall SYS_sched_yield]
+    [SYS_timerfd_create SYS_timerfd_settime SYS_timer_create SYS_timer_settime SYS_timer_delete SYS_getitimer SYS_setitimer]
+    [SYS_pselect6 SYS_ppoll SYS_epoll_pwait SYS_epoll_pwait2 SYS_epoll_create1 SYS_epoll_ctl SYS_eventfd2 SYS_signalfd4]
+    [SYS_rt_sigaction SYS_rt_sigprocmask SYS_rt_sigreturn SYS_rt_sigsuspend SYS_rt_sigtimedwait SYS_tgkill SYS_kill SYS_tkill]
+    [SYS_futex SYS_futex_waitv SYS_rseq SYS_membarrier SYS_wait4 SYS_waitid]
+    [SYS_mq_open SYS_mq_unlink SYS_mq_timedreceive SYS_mq_timedsend SYS_msgrcv SYS_msgsnd SYS_semop SYS_semtimedop]
+    [SYS_socket SYS_socketpair SYS_bind SYS_listen SYS_accept4 SYS_connect SYS_shutdown SYS_getsockopt SYS_setsockopt]
+    [SYS_recvfrom SYS_recvmsg SYS_recvmmsg SYS_sendto SYS_sendmsg SYS_sendmmsg]
+    [SYS_io_uring_setup SYS_io_uring_enter SYS_io_uring_register SYS_io_getevents]
+    [SYS_sched_setattr SYS_sched_getattr SYS_sched_setscheduler SYS_sched_setaffinity SYS_setpriority SYS_getrusage]
+    [SYS_read SYS_readv SYS_pread64 SYS_preadv SYS_preadv2 SYS_write SYS_writev SYS_pwrite64 SYS_pwritev SYS_pwritev2]
+    [SYS_sendfile SYS_splice SYS_copy_file_range SYS_pipe2 SYS_dup3 SYS_fcntl SYS_ioctl SYS_flock SYS_close SYS_lseek]
+    [SYS_fsync SYS_fdatasync SYS_sync SYS_syncfs SYS_ftruncate SYS_fallocate SYS_getdents64 SYS_statx]
+    [SYS_openat SYS_unlinkat SYS_mkdirat SYS_renameat2 SYS_linkat SYS_symlinkat SYS_readlinkat SYS_umask SYS_chdir SYS_fchdir]
+    [SYS_munmap SYS_mprotect SYS_madvise SYS_mremap SYS_msync SYS_mlockall SYS_brk]
+    [SYS_prctl SYS_getpid SYS_gettid SYS_getrandom SYS_execve SYS_execveat SYS_clone SYS_clone3 SYS_exit SYS_exit_group]
+    #[cfg(not(any(target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64")))]
+    [SYS_poll SYS_epoll_wait SYS_pause]
     #[cfg(not(any(target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64", target_arch = "arm")))]
-    select = SYS_select,
-    #[cfg(target_arch = "arm")]
-    _newselect = SYS__newselect,
-    pselect6 = SYS_pselect6,
-    #[cfg(not(any(target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64")))]
-    poll = SYS_poll,
-    ppoll = SYS_ppoll,
-    #[cfg(not(any(target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64")))]
-    epoll_wait = SYS_epoll_wait,
-    epoll_pwait = SYS_epoll_pwait,
-    epoll_pwait2 = SYS_epoll_pwait2,
-    epoll_create1 = SYS_epoll_create1,
-    epoll_ctl = SYS_epoll_ctl,
-    timerfd_create = SYS_timerfd_create,
-    timerfd_settime = SYS_timerfd_settime,
-    timer_create = SYS_timer_create,
-    timer_settime = SYS_timer_settime,
-    timer_delete = SYS_timer_delete,
-    getitimer = SYS_getitimer,
-    setitimer = SYS_setitimer,
-    rt_sigaction = SYS_rt_sigaction,
-    rt_sigprocmask = SYS_rt_sigprocmask,
-    rt_sigreturn = SYS_rt_sigreturn,
-    rt_sigsuspend = SYS_rt_sigsuspend,
-    rt_sigtimedwait = SYS_rt_sigtimedwait,
-    restart_syscall = SYS_restart_syscall,
-    tgkill = SYS_tgkill,
-    futex = SYS_futex,
-    futex_waitv = SYS_futex_waitv,
-    #[cfg(not(any(target_arch = "aarch64", target_arch = "riscv64", target_arch = "loongarch64")))]
-    pause = SYS_pause,
-    wait4 = SYS_wait4,
-    waitid = SYS_waitid,
-    mq_open = SYS_mq_open,
-    mq_unlink = SYS_mq_unlink,
-    mq_timedreceive = SYS_mq_timedreceive,
-    mq_timedsend = SYS_mq_timedsend,
-    msgrcv = SYS_msgrcv,
-    msgsnd = SYS_msgsnd,
-    semop = SYS_semop,
-    semtimedop = SYS_semtimedop,
-    socketpair = SYS_socketpair,
-    setsockopt = SYS_setsockopt,
-    recvfrom = SYS_recvfrom,
-    #[cfg(target_arch = "arm")]
-    recv = SYS_recv,
-    sendto = SYS_sendto,
-    recvmsg = SYS_recvmsg,
-    sendmsg = SYS_sendmsg,
-    recvmmsg = SYS_recvmmsg,
-    sendmmsg = SYS_sendmmsg,
+    [SYS_select]
     #[cfg(not(any(target_arch = "x86", target_arch = "s390x")))]
-    accept = SYS_accept,
-    accept4 = SYS_accept4,
-    connect = SYS_connect,
-    io_uring_setup = SYS_io_uring_setup,
-    io_uring_enter = SYS_io_uring_enter,
-    io_uring_register = SYS_io_uring_register,
-    sched_yield = SYS_sched_yield,
-    sched_setattr = SYS_sched_setattr,
-    sched_getattr = SYS_sched_getattr,
-    sched_setscheduler = SYS_sched_setscheduler,
-    sched_setaffinity = SYS_sched_setaffinity,
-    read = SYS_read,
-    readv = SYS_readv,
-    pread64 = SYS_pread64,
-    write = SYS_write,
-    writev = SYS_writev,
-    pwrite64 = SYS_pwrite64,
-    sendfile = SYS_sendfile,
-    splice = SYS_splice,
-    fsync = SYS_fsync,
-    fdatasync = SYS_fdatasync,
-    flock = SYS_flock,
-    close = SYS_close,
-    openat = SYS_openat,
-    fcntl = SYS_fcntl,
-    ioctl = SYS_ioctl,
-    pipe2 = SYS_pipe2,
+    [SYS_accept]
     #[cfg(not(target_arch = "arm"))]
-    mmap = SYS_mmap,
+    [SYS_mmap]
     #[cfg(target_arch = "arm")]
-    mmap2 = SYS_mmap2,
-    munmap = SYS_munmap,
-    mprotect = SYS_mprotect,
-    madvise = SYS_madvise,
-    mlockall = SYS_mlockall,
-    brk = SYS_brk,
-    prctl = SYS_prctl,
-    getpid = SYS_getpid,
-    gettid = SYS_gettid,
-    getrusage = SYS_getrusage,
-    execve = SYS_execve,
-    clone = SYS_clone,
-    clone3 = SYS_clone3,
-    execveat = SYS_execveat,
-    kill = SYS_kill,
-    tkill = SYS_tkill,
-    rseq = SYS_rseq,
-    membarrier = SYS_membarrier,
-    getrandom = SYS_getrandom,
-    getdents64 = SYS_getdents64,
-    statx = SYS_statx,
-    lseek = SYS_lseek,
-    ftruncate = SYS_ftruncate,
-    fallocate = SYS_fallocate,
-    sync = SYS_sync,
-    syncfs = SYS_syncfs,
-    msync = SYS_msync,
-    copy_file_range = SYS_copy_file_range,
-    preadv = SYS_preadv,
-    pwritev = SYS_pwritev,
-    preadv2 = SYS_preadv2,
-    pwritev2 = SYS_pwritev2,
-    mremap = SYS_mremap,
-    unlinkat = SYS_unlinkat,
-    mkdirat = SYS_mkdirat,
-    renameat2 = SYS_renameat2,
-    linkat = SYS_linkat,
-    symlinkat = SYS_symlinkat,
-    readlinkat = SYS_readlinkat,
-    socket = SYS_socket,
-    bind = SYS_bind,
-    listen = SYS_listen,
-    shutdown = SYS_shutdown,
-    getsockopt = SYS_getsockopt,
-    dup3 = SYS_dup3,
-    eventfd2 = SYS_eventfd2,
-    signalfd4 = SYS_signalfd4,
-    io_getevents = SYS_io_getevents,
-    setpriority = SYS_setpriority,
-    umask = SYS_umask,
-    chdir = SYS_chdir,
-    fchdir = SYS_fchdir,
-    exit = SYS_exit,
-    exit_group = SYS_exit_group,
+    [SYS__newselect SYS_recv SYS_mmap2]
+    #[cfg(target_arch = "x86_64")]
+    [SYS_fork SYS_vfork SYS_open SYS_stat SYS_lstat SYS_newfstatat SYS_access SYS_unlink SYS_rename SYS_mkdir SYS_rmdir SYS_readlink]
 }
-
-#[cfg(target_arch = "x86_64")]
-names! {
-    OF_X86_64:
-    fork = SYS_fork,
-    vfork = SYS_vfork,
-    open = SYS_open,
-    stat = SYS_stat,
-    lstat = SYS_lstat,
-    newfstatat = SYS_newfstatat,
-    access = SYS_access,
-    unlink = SYS_unlink,
-    rename = SYS_rename,
-    mkdir = SYS_mkdir,
-    rmdir = SYS_rmdir,
-    readlink = SYS_readlink,
-}
-#[cfg(not(target_arch = "x86_64"))]
-const OF_X86_64: &[(i64, &str)] = &[];
 
 /// Calls of 32-bit programs by their numbers, with the names that they have in programs of 64 bits.
 fn of_32_bits() -> impl Iterator<Item = (i64, &'static str)> {
