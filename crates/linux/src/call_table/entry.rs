@@ -4,9 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Buckets of the time asked: a quarter of those of other times.
 pub(super) const ASKED: usize = bucket::COUNT.div_ceil(4);
-/// Words of a name and of a path.
-pub(super) const PROGRAM_WORDS: usize = PROGRAM / 8;
-pub(super) const PATH_WORDS: usize = PATH / 8;
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,62 +18,43 @@ pub enum How {
     Failed,
 }
 
-/// Declares the words of an entry, once as atomics and once as numbers.
-macro_rules! words {
-    ($($(#[$about:meta])* $name:ident: $count:expr,)*) => {
-        /// The counters of a call at a site. Any bytes are valid.
-        #[repr(C)]
-        pub struct Entry {
-            $($(#[$about])* $name: [AtomicU64; $count],)*
-        }
-
-        /// The same as plain numbers.
-        #[allow(dead_code, reason = "a reader needs no key and no padding")]
-        pub(super) struct Raw {
-            $(pub(super) $name: [u64; $count],)*
-        }
-
-        impl Raw {
-            /// From the words of an entry; missing ones are zero.
-            pub(super) fn from_words(mut words: impl Iterator<Item = u64>) -> Self {
-                Self { $($name: std::array::from_fn(|_| words.next().unwrap_or(0)),)* }
-            }
-        }
-    };
+/// The counters of a call at a site. Any bytes are valid.
+#[repr(C)]
+pub struct Entry {
+    /// 0: free.
+    key: AtomicU64,
+    pub(super) call: AtomicU64,
+    pub(super) offset: AtomicU64,
+    /// Calls that began, in flight or ended.
+    pub(super) calls: AtomicU64,
+    /// Ended calls, by [`How`].
+    pub(super) ended: [AtomicU64; 4],
+    /// Time in calls that could block.
+    pub(super) waited: AtomicU64,
+    pub(super) late_sum: AtomicU64,
+    pub(super) late: Extremes,
+    pub(super) asked: Extremes,
+    pub(super) took: Extremes,
+    /// CPU time of the calls in which it was read, and how many these are.
+    pub(super) cpu: AtomicU64,
+    pub(super) cpu_read: AtomicU64,
+    /// Yields after which another thread had run, and yields in which that was read.
+    pub(super) let_run: AtomicU64,
+    pub(super) let_run_read: AtomicU64,
+    /// So that names begin at a line of the cache.
+    _unused: [AtomicU64; 4],
+    pub(super) program: [AtomicU64; PROGRAM / 8],
+    pub(super) path: [AtomicU64; PATH / 8],
+    pub(super) by_late: [AtomicU64; bucket::COUNT],
+    pub(super) by_took: [AtomicU64; bucket::COUNT],
+    pub(super) by_asked: [AtomicU64; ASKED],
 }
 
-words! {
-    /// 0: free.
-    key: 1,
-    call: 1,
-    offset: 1,
-    /// Calls that began, in flight or ended.
-    calls: 1,
-    /// Ended calls, by [`How`].
-    ended: 4,
-    /// Time in calls that could block.
-    waited: 1,
-    /// Sums; minima as their complement, so that zero is none.
-    late_sum: 1,
-    late_least: 1,
-    late_most: 1,
-    asked_least: 1,
-    asked_most: 1,
-    took_least: 1,
-    took_most: 1,
-    /// CPU time of the calls in which it was read, and how many these are.
-    cpu: 1,
-    cpu_read: 1,
-    /// Yields after which another thread had run, and yields in which that was read.
-    let_run: 1,
-    let_run_read: 1,
-    /// So that names begin at a line of the cache.
-    unused: 4,
-    program: PROGRAM_WORDS,
-    path: PATH_WORDS,
-    late: bucket::COUNT,
-    took: bucket::COUNT,
-    asked: ASKED,
+/// The least and the most of some times. The least is kept as its complement, so that zero is none.
+#[repr(C)]
+pub(super) struct Extremes {
+    least: AtomicU64,
+    most: AtomicU64,
 }
 
 /// A call that could block and ended.
@@ -92,25 +70,27 @@ pub struct Ended {
     pub late_ns: Option<u64>,
 }
 
-fn add(word: &[AtomicU64; 1], by: u64) {
-    word[0].fetch_add(by, Ordering::Relaxed);
+fn add(word: &AtomicU64, by: u64) {
+    word.fetch_add(by, Ordering::Relaxed);
 }
 
-fn extremes(least: &[AtomicU64; 1], most: &[AtomicU64; 1], ns: u64) {
-    // Mostly nothing changes, and a load is cheaper than a locked instruction.
-    if least[0].load(Ordering::Relaxed) < !ns {
-        least[0].fetch_max(!ns, Ordering::Relaxed);
-    }
-    if most[0].load(Ordering::Relaxed) < ns {
-        most[0].fetch_max(ns, Ordering::Relaxed);
+impl Extremes {
+    fn add(&self, ns: u64) {
+        // Mostly nothing changes, and a load is cheaper than a locked instruction.
+        if self.least.load(Ordering::Relaxed) < !ns {
+            self.least.fetch_max(!ns, Ordering::Relaxed);
+        }
+        if self.most.load(Ordering::Relaxed) < ns {
+            self.most.fetch_max(ns, Ordering::Relaxed);
+        }
     }
 }
 
 impl Entry {
     /// Whether the entry is of this key, or free and now of it.
     pub(super) fn claim(&self, key: u64) -> bool {
-        match self.key[0].load(Ordering::Acquire) {
-            0 => match self.key[0].compare_exchange(0, key, Ordering::AcqRel, Ordering::Acquire) {
+        match self.key.load(Ordering::Acquire) {
+            0 => match self.key.compare_exchange(0, key, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => true,
                 Err(taken) => taken == key,
             },
@@ -120,8 +100,8 @@ impl Entry {
 
     /// Writes the site. Every process writes the same, so one that was killed meanwhile leaves no gap.
     pub(super) fn describe(&self, site: &Site<'_>) {
-        self.call[0].store(site.call.into(), Ordering::Relaxed);
-        self.offset[0].store(site.offset, Ordering::Relaxed);
+        self.call.store(site.call.into(), Ordering::Relaxed);
+        self.offset.store(site.offset, Ordering::Relaxed);
         write(&self.program, &site.program[..site.program.len().min(PROGRAM)]);
         write(&self.path, &site.path[site.path.len().saturating_sub(PATH)..]);
     }
@@ -129,7 +109,7 @@ impl Entry {
     /// A call begins. Returns how many began before it.
     #[inline]
     pub fn begin(&self) -> u64 {
-        self.calls[0].fetch_add(1, Ordering::Relaxed)
+        self.calls.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A call ended that could not block.
@@ -143,13 +123,13 @@ impl Entry {
         self.looked(ended.how);
         add(&self.waited, ended.took_ns);
         if let Some(asked_ns) = ended.asked_ns {
-            extremes(&self.asked_least, &self.asked_most, asked_ns);
-            self.asked[bucket::number(asked_ns) / 4].fetch_add(1, Ordering::Relaxed);
+            self.asked.add(asked_ns);
+            self.by_asked[bucket::number(asked_ns) / 4].fetch_add(1, Ordering::Relaxed);
         }
         if let Some(late_ns) = ended.late_ns {
             add(&self.late_sum, late_ns);
-            extremes(&self.late_least, &self.late_most, late_ns);
-            self.late[bucket::number(late_ns)].fetch_add(1, Ordering::Relaxed);
+            self.late.add(late_ns);
+            self.by_late[bucket::number(late_ns)].fetch_add(1, Ordering::Relaxed);
         }
         if ended.how == How::Event {
             self.took(ended.took_ns);
@@ -158,8 +138,8 @@ impl Entry {
 
     /// How long one call took: each that waited for an event, some of those that could not block.
     pub fn took(&self, ns: u64) {
-        extremes(&self.took_least, &self.took_most, ns);
-        self.took[bucket::number(ns)].fetch_add(1, Ordering::Relaxed);
+        self.took.add(ns);
+        self.by_took[bucket::number(ns)].fetch_add(1, Ordering::Relaxed);
     }
 
     /// The CPU time of one call.

@@ -9,11 +9,12 @@
 
 use std::fs::File;
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use entry::Raw;
+use entry::{ASKED, PATH, PROGRAM};
 
 use crate::memory::Mapping;
 use crate::{Error, Result};
@@ -180,7 +181,7 @@ pub fn read(file: &File) -> io::Result<Totals> {
         match file.read_exact_at(&mut bytes, at) {
             // Entries are taken in their order.
             Ok(()) if bytes[..8] == [0; 8] => break,
-            Ok(()) => entries.push(Raw::from_words(words(&bytes)).into()),
+            Ok(()) => entries.push(Counted::read(&bytes)),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
             Err(error) => return Err(error),
         }
@@ -192,37 +193,37 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()))
 }
 
-/// The text in these words, up to its first zero byte.
-fn text(words: &[u64]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|byte| *byte != 0).collect()
-}
-
-/// From the complement of the least and the most; zeros are none.
-fn extremes([least]: [u64; 1], [most]: [u64; 1]) -> Option<(u64, u64)> {
-    (least != 0 && !least <= most).then_some((!least, most))
-}
-
-impl From<Raw> for Counted {
-    fn from(raw: Raw) -> Self {
+impl Counted {
+    /// From the bytes of an [`Entry`].
+    fn read(bytes: &[u8]) -> Self {
+        let list = |at: usize, count: usize| words(&bytes[at..]).take(count).collect::<Vec<u64>>();
+        let word = |at: usize| words(&bytes[at..]).next().unwrap_or(0);
+        // The complement of the least, and the most; zeros are none.
+        let extremes = |at: usize| {
+            let (least, most) = (word(at), word(at + 8));
+            (least != 0 && !least <= most).then_some((!least, most))
+        };
+        let text =
+            |at: usize, most: usize| bytes[at..at + most].iter().copied().take_while(|byte| *byte != 0).collect();
         Self {
-            call: u8::try_from(raw.call[0]).unwrap_or(0),
-            program: text(&raw.program),
-            path: text(&raw.path),
-            offset: raw.offset[0],
-            calls: raw.calls[0],
-            ended: raw.ended,
-            waited_ns: raw.waited[0],
-            late_sum_ns: raw.late_sum[0],
-            late_extremes: extremes(raw.late_least, raw.late_most),
-            asked_extremes: extremes(raw.asked_least, raw.asked_most),
-            took_extremes: extremes(raw.took_least, raw.took_most),
-            cpu_ns: raw.cpu[0],
-            cpu_read: raw.cpu_read[0],
-            let_run: raw.let_run[0],
-            let_run_read: raw.let_run_read[0],
-            late: raw.late.to_vec(),
-            took: raw.took.to_vec(),
-            asked: raw.asked.to_vec(),
+            call: u8::try_from(word(offset_of!(Entry, call))).unwrap_or(0),
+            program: text(offset_of!(Entry, program), PROGRAM),
+            path: text(offset_of!(Entry, path), PATH),
+            offset: word(offset_of!(Entry, offset)),
+            calls: word(offset_of!(Entry, calls)),
+            ended: std::array::from_fn(|how| word(offset_of!(Entry, ended) + 8 * how)),
+            waited_ns: word(offset_of!(Entry, waited)),
+            late_sum_ns: word(offset_of!(Entry, late_sum)),
+            late_extremes: extremes(offset_of!(Entry, late)),
+            asked_extremes: extremes(offset_of!(Entry, asked)),
+            took_extremes: extremes(offset_of!(Entry, took)),
+            cpu_ns: word(offset_of!(Entry, cpu)),
+            cpu_read: word(offset_of!(Entry, cpu_read)),
+            let_run: word(offset_of!(Entry, let_run)),
+            let_run_read: word(offset_of!(Entry, let_run_read)),
+            late: list(offset_of!(Entry, by_late), bucket::COUNT),
+            took: list(offset_of!(Entry, by_took), bucket::COUNT),
+            asked: list(offset_of!(Entry, by_asked), ASKED),
         }
     }
 }
