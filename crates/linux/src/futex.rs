@@ -1,8 +1,7 @@
 //! Sleeps on a word of memory and wakes its sleepers: `futex(2)`.
 //!
 //! The word is an [`AtomicU32`]; between processes it lies in shared memory, with [`Scope::Shared`]. Deadlines are absolute, on
-//! CLOCK_MONOTONIC. A wait makes exactly one system call and returns [`Ended`]. Spurious wake-ups are possible: the caller checks its
-//! condition again.
+//! CLOCK_MONOTONIC. A wait makes exactly one system call. Spurious wake-ups are possible: the caller checks its condition again.
 
 use std::ptr::null;
 use std::sync::atomic::AtomicU32;
@@ -20,19 +19,6 @@ pub enum Scope {
     Shared,
 }
 
-/// How a wait ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// Woken by another thread, or spuriously.
-    Woken,
-    /// The word did not hold the expected value: no wait (`EAGAIN`).
-    Changed,
-    /// The deadline passed (`ETIMEDOUT`).
-    TimedOut,
-    /// A signal handler ran (`EINTR`).
-    Interrupted,
-}
-
 /// The call with a 64-bit timespec: the only one on 64-bit CPUs, Linux 5.1 on 32-bit ones.
 #[cfg(target_pointer_width = "64")]
 const NUMBER: libc::c_long = libc::SYS_futex;
@@ -41,9 +27,10 @@ const NUMBER: libc::c_long = libc::SYS_futex;
 const NUMBER: libc::c_long = 422;
 
 /// `futex(2)`, `FUTEX_WAIT_BITSET`: sleeps while `word` holds `expected`, until woken or until `deadline_ns` on
-/// CLOCK_MONOTONIC. `None`: no deadline. Zero or below: in the past.
+/// CLOCK_MONOTONIC, or until a signal handler ran. `None`: no deadline. Zero or below: in the past. Returns whether it was woken, or
+/// woke spuriously.
 #[inline]
-pub fn wait(word: &AtomicU32, expected: u32, scope: Scope, deadline_ns: Option<i64>) -> Result<Ended> {
+pub fn wait(word: &AtomicU32, expected: u32, scope: Scope, deadline_ns: Option<i64>) -> Result<bool> {
     let deadline = deadline_ns.map(KernelTimespec::of);
     // Without FUTEX_CLOCK_REALTIME the absolute time is on CLOCK_MONOTONIC.
     let operation = libc::FUTEX_WAIT_BITSET | flag(scope);
@@ -59,13 +46,10 @@ pub fn wait(word: &AtomicU32, expected: u32, scope: Scope, deadline_ns: Option<i
             libc::FUTEX_BITSET_MATCH_ANY,
         )
     };
-    if returned == 0 {
-        return Ok(Ended::Woken);
-    }
-    match last_errno() {
-        libc::EAGAIN => Ok(Ended::Changed),
-        libc::ETIMEDOUT => Ok(Ended::TimedOut),
-        libc::EINTR => Ok(Ended::Interrupted),
+    match if returned == 0 { 0 } else { last_errno() } {
+        0 => Ok(true),
+        // The word did not hold the expected value, the deadline passed, or a signal handler ran.
+        libc::EAGAIN | libc::ETIMEDOUT | libc::EINTR => Ok(false),
         errno => Err(Error::from_errno("futex(FUTEX_WAIT_BITSET)", errno)),
     }
 }
@@ -108,7 +92,7 @@ mod tests {
     fn a_changed_word_is_not_waited_for() {
         let word = AtomicU32::new(7);
         for scope in [Scope::Private, Scope::Shared] {
-            assert_eq!(wait(&word, 8, scope, None).unwrap(), Ended::Changed);
+            assert!(!wait(&word, 8, scope, None).unwrap());
         }
     }
 
@@ -117,9 +101,9 @@ mod tests {
         let word = AtomicU32::new(7);
         for scope in [Scope::Private, Scope::Shared] {
             let deadline = now_ns(Clock::Monotonic) + 2_000_000;
-            assert_eq!(wait(&word, 7, scope, Some(deadline)).unwrap(), Ended::TimedOut);
+            assert!(!wait(&word, 7, scope, Some(deadline)).unwrap());
             assert!(now_ns(Clock::Monotonic) >= deadline);
-            assert_eq!(wait(&word, 7, scope, Some(-1)).unwrap(), Ended::TimedOut);
+            assert!(!wait(&word, 7, scope, Some(-1)).unwrap());
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use punctual_linux::futex::{self, Ended, Scope};
+use punctual_linux::futex::{self, Scope};
 use punctual_linux::ipc::Region;
 use punctual_linux::memory::full_fence;
 
@@ -150,10 +150,7 @@ impl Memory for Arc<Region> {
     }
 
     fn sleep(&self, at: usize, until_ns: i64) -> Result<(), i32> {
-        match futex::wait(self.u32(at), 1, Scope::Shared, Some(until_ns)) {
-            Ok(Ended::Woken | Ended::Changed | Ended::TimedOut | Ended::Interrupted) => Ok(()),
-            Err(error) => Err(error.errno()),
-        }
+        futex::wait(self.u32(at), 1, Scope::Shared, Some(until_ns)).map(drop).map_err(|error| error.errno())
     }
 
     fn wake(&self, at: usize) {
