@@ -242,8 +242,6 @@ pub(crate) const CPU: i32 = 8;
 
 /// Spins at the first event after the armed time, and notes when.
 fn program(place: Place<'_>, spin_ns: u32, armed: i32, noted: i32) -> Vec<u64> {
-    // A jump that leaves the program; its distance is not known yet.
-    const OUT: i16 = i16::MAX;
     let value_of = |register, map| {
         // `BPF_PSEUDO_MAP_VALUE`: the address of the element.
         [instruction(0x18, register, 2, 0, map), 0]
@@ -272,12 +270,22 @@ fn program(place: Place<'_>, spin_ns: u32, armed: i32, noted: i32) -> Vec<u64> {
     code.extend([instruction(STORE, 7, 8, 8, 0), instruction(STORE, 7, 0, 16, 0)]);
     let out = code.len();
     code.extend([instruction(MOVE_VALUE, 0, 0, 0, 0), instruction(EXIT, 0, 0, 0, 0)]);
+    land(&mut code, &[(OUT, out)]);
+    code
+}
+
+/// A jump that leaves the program; its distance is not known yet.
+pub(crate) const OUT: i16 = i16::MAX;
+
+/// Gives jumps to places their distance.
+pub(crate) fn land(code: &mut [u64], places: &[(i16, usize)]) {
     for (at, instruction) in code.iter_mut().enumerate() {
-        if (*instruction >> 16) as u16 == OUT.cast_unsigned() {
-            *instruction = *instruction & !(0xffff << 16) | ((out - at - 1) as u64) << 16;
+        let jumps = *instruction & 7 == 5;
+        let place = places.iter().find(|(mark, _)| (*instruction >> 16) as u16 == mark.cast_unsigned());
+        if let Some((_, to)) = place.filter(|_| jumps) {
+            *instruction = *instruction & !(0xffff << 16) | ((to - at - 1) as u64) << 16;
         }
     }
-    code
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use super::buffer::{HEAD, HEADER, LOST, MASK, MOST, ON, ROOM, TAIL};
 use super::event::{Filter, Number, Recorded, Syscall};
 use crate::bpf::{
-    ADD, ADD_VALUE, CALL, CPU, EXIT, IF_ABOVE, IF_BELOW_VALUE, MOVE, MOVE_VALUE, SHIFT_VALUE, SUBTRACT, TIME,
-    instruction,
+    ADD, ADD_VALUE, CALL, CPU, EXIT, IF_ABOVE, IF_BELOW_VALUE, MOVE, MOVE_VALUE, OUT, SHIFT_VALUE, SUBTRACT, TIME,
+    instruction, land,
 };
 
 /// Bytes kept of a text (`__data_loc`): the name of an interrupt.
@@ -34,7 +34,6 @@ const READ_KERNEL: i32 = 113;
 pub(super) const RAW: bool = cfg!(target_arch = "x86_64");
 
 /// Jumps to places that are not known yet.
-const OUT: i16 = i16::MAX;
 const KEEP: i16 = i16::MAX - 1;
 const FULL: i16 = i16::MAX - 2;
 
@@ -148,17 +147,6 @@ fn passes(code: &mut Vec<u64>, filter: &Filter<'_>) {
         }
     }
     code.push(instruction(JUMP, 0, 0, OUT, 0));
-}
-
-/// Gives jumps their distance.
-fn land(code: &mut [u64], places: &[(i16, usize)]) {
-    for (at, instruction) in code.iter_mut().enumerate() {
-        let jumps = *instruction & 7 == 5;
-        let place = places.iter().find(|(mark, _)| (*instruction >> 16) as u16 == mark.cast_unsigned());
-        if let Some((_, to)) = place.filter(|_| jumps) {
-            *instruction = *instruction & !(0xffff << 16) | ((to - at - 1) as u64) << 16;
-        }
-    }
 }
 
 impl Recorded<'_> {
