@@ -72,23 +72,12 @@ pub struct Supervised {
 pub const SETUP_FAILED: u8 = 125;
 
 impl Supervised {
-    /// Starts the program. From then on the calling thread's signals are blocked, and [`Supervised::wait`] takes them.
+    /// Starts the program, behind a gate once its keeper is dropped by another thread. From then on the calling thread's signals are
+    /// blocked, and [`Supervised::wait`] takes them.
     ///
     /// # Errors
     /// Those of exec (not found, not executable) and of creating a descriptor.
-    pub fn spawn(command: Command, settings: Settings) -> io::Result<Self> {
-        Self::start(command, settings, None)
-    }
-
-    /// The same; the new process executes its program once the gate's keeper is dropped by another thread.
-    ///
-    /// # Errors
-    /// As [`Supervised::spawn`].
-    pub fn spawn_behind(command: Command, settings: Settings, gate: Gate) -> io::Result<Self> {
-        Self::start(command, settings, Some(gate))
-    }
-
-    fn start(mut command: Command, settings: Settings, gate: Option<Gate>) -> io::Result<Self> {
+    pub fn spawn(mut command: Command, settings: Settings, gate: Option<Gate>) -> io::Result<Self> {
         heed_children().map_err(io::Error::other)?;
         let all = every_signal();
         let before = change_mask(libc::SIG_BLOCK, &all).map_err(io::Error::other)?;
@@ -461,10 +450,10 @@ mod tests {
     #[test]
     fn the_thread_blocks_what_it_blocked_before() {
         let before = blocked();
-        let program = Supervised::spawn(Command::new("true"), Settings::default()).unwrap();
+        let program = Supervised::spawn(Command::new("true"), Settings::default(), None).unwrap();
         assert!(blocked().len() > before.len());
         assert_eq!((program.wait().unwrap(), blocked()), (Ended::Exited(0), before.clone()));
-        assert!(Supervised::spawn(Command::new("/nowhere"), Settings::default()).is_err());
+        assert!(Supervised::spawn(Command::new("/nowhere"), Settings::default(), None).is_err());
         assert_eq!(blocked(), before);
     }
 
@@ -473,7 +462,7 @@ mod tests {
         let (mut told, tell) = io::pipe().unwrap();
         let mut shell = Command::new("sh");
         shell.args(["-c", "echo $$"]).stdout(tell);
-        let program = Supervised::spawn(shell, Settings::default()).unwrap();
+        let program = Supervised::spawn(shell, Settings::default(), None).unwrap();
         let pid = program.pid();
         assert_eq!(program.wait().unwrap(), Ended::Exited(0));
         let mut said = String::new();
@@ -490,7 +479,7 @@ mod tests {
                 drop(keeper);
                 process
             });
-            let program = Supervised::spawn_behind(Command::new("true"), Settings::default(), gate).unwrap();
+            let program = Supervised::spawn(Command::new("true"), Settings::default(), Some(gate)).unwrap();
             assert_eq!(seen.join().unwrap(), Some(program.pid()));
             assert_eq!(program.wait().unwrap(), Ended::Exited(0));
         });
@@ -500,7 +489,7 @@ mod tests {
     fn a_program_behind_a_gate_without_keeper_runs() {
         let (gate, keeper) = gate().unwrap();
         drop(keeper);
-        let program = Supervised::spawn_behind(Command::new("true"), Settings::default(), gate).unwrap();
+        let program = Supervised::spawn(Command::new("true"), Settings::default(), Some(gate)).unwrap();
         assert_eq!(program.wait().unwrap(), Ended::Exited(0), "SIGPIPE ends it");
     }
 
@@ -512,7 +501,7 @@ mod tests {
         // Command::spawn opens a pipe for the errno of a failed exec. It must not get the keeper's number, which the child closes.
         drop((keeper, lower));
         let missing = Command::new("/nonexistent/program");
-        let error = Supervised::spawn_behind(missing, Settings::default(), gate).unwrap_err();
+        let error = Supervised::spawn(missing, Settings::default(), Some(gate)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound, "the child closed the pipe for the errno: {error}");
     }
 
@@ -539,7 +528,7 @@ mod tests {
 
     #[test]
     fn a_signal_beside_the_end_of_the_program_does_not_end_this_process() {
-        let program = Supervised::spawn(Command::new("true"), Settings::default()).unwrap();
+        let program = Supervised::spawn(Command::new("true"), Settings::default(), None).unwrap();
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         waitid(WaitId::Pid(program.pid), ended).unwrap();
         // SAFETY: takes a number. The signal is blocked in this thread until `wait` has returned.

@@ -86,7 +86,7 @@ impl Perform for RunArgs {
         let mut command = Command::new(&self.program[0]);
         command.args(&self.program[1..]);
         loaded.iter().for_each(|library| library.load_into(&mut command));
-        let (exit, watching) = match Supervised::spawn(command, settings) {
+        let (exit, watching) = match Supervised::spawn(command, settings, None) {
             Ok(program) => {
                 // The program has inherited the conditions of this thread. What could not be restored ends with this process.
                 drop(guard.end(Scope::Thread));

@@ -37,7 +37,7 @@ pub(super) fn run(args: &WhyArgs) -> anyhow::Result<Exit> {
     let mut observer = Observer::start(keeper, advise, outputs.take("--trace"), args.depth())?;
     let mut command = Command::new(&args.program[0]);
     command.args(&args.program[1..]);
-    let program = match Supervised::spawn_behind(command, Settings::default(), gate) {
+    let program = match Supervised::spawn(command, Settings::default(), Some(gate)) {
         Ok(program) => program,
         Err(error) => {
             observer.end();
