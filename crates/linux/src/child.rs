@@ -29,7 +29,7 @@ use crate::clock::{Clock, cpu_time_of_process_ns, now_ns};
 use crate::futex::{self, Scope};
 use crate::memory::Shared;
 use crate::signal::{block_all_signals_for_this_thread, change_mask, every_signal, set_of};
-use crate::{Error, Result, check};
+use crate::{Error, Result, check, failed};
 
 /// Exit status of a child whose closure panicked, as of a Rust program.
 pub const PANICKED: i32 = 101;
@@ -187,7 +187,7 @@ impl Child {
     }
 
     fn failed(&self, call: &'static str, errno: rustix::io::Errno) -> Error {
-        Error::from_errno(call, errno.raw_os_error()).on(format!("child process {}", self.id()))
+        failed(call)(errno).on(format!("child process {}", self.id()))
     }
 }
 
@@ -286,9 +286,8 @@ impl ParentDeath {
     /// thread.
     pub fn instead_of_own() -> Result<Self> {
         change_mask(libc::SIG_BLOCK, &every_signal())?;
-        // SAFETY: takes numbers.
-        check("prctl(PR_SET_PDEATHSIG)", unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, SIGNAL as libc::c_ulong) })?;
-        Ok(Self(()))
+        let set = rustix::process::set_parent_process_death_signal(Some(Signal::USR1));
+        set.map(|()| Self(())).map_err(failed("prctl(PR_SET_PDEATHSIG)"))
     }
 
     /// Sleeps until the parent's thread has ended, at most this long. Returns whether it has.
@@ -334,8 +333,7 @@ pub fn uninterrupted(work: impl FnOnce() -> u8) -> Result<Option<u8>> {
             let _ = setsid();
             let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or(u8::MAX);
             status.store(KNOWN | u32::from(outcome), Ordering::Release);
-            // SAFETY: ends the process at once; runs nothing of ours.
-            unsafe { libc::_exit(0) }
+            exit(0)
         }
         pid => Pid::from_raw(pid).ok_or_else(|| Error::from_errno("fork", libc::EINVAL))?,
     };

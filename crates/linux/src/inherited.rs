@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::signal::{block_all_signals_for_this_thread, is_ignored};
-use crate::{Error, Result, check, check_errno_return, descriptor};
+use crate::{Error, Result, check, check_errno_return, descriptor, failed};
 
 static PIPE: AtomicBool = AtomicBool::new(false);
 static CHILD: AtomicBool = AtomicBool::new(false);
@@ -166,7 +166,7 @@ fn start(numbers: Vec<RawFd>) -> Result<Apart> {
         }
     });
     drop(blocked);
-    let thread = thread.map_err(|source| Error { call: "pthread_create", object: None, source })?;
+    let thread = thread.map_err(failed("pthread_create"))?;
     let done = told.recv().unwrap_or_else(|_| Err(Error::from_errno("close_range", libc::ECHILD)));
     let apart = Apart { over, thread: Some(thread) };
     done.map(|()| apart)

@@ -101,6 +101,11 @@ impl Error {
     }
 }
 
+/// For calls of rustix and of std: the failure of `call`.
+pub(crate) fn failed<E: Into<io::Error>>(call: &'static str) -> impl Fn(E) -> Error {
+    move |source| Error { call, object: None, source: source.into() }
+}
+
 /// For calls that return -1 and set `errno`.
 #[inline]
 pub(crate) fn check(call: &'static str, returned: i32) -> Result<i32> {

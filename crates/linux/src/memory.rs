@@ -15,9 +15,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicU8, AtomicU32, AtomicU64};
 
-use rustix::mm::UserfaultfdFlags;
+use rustix::mm::{MlockAllFlags, UserfaultfdFlags, mlockall, munlockall};
 
-use crate::{Error, Result, check};
+use crate::{Error, Result, check, failed};
 
 /// Bytes of stack that [`prefault_stack`] touches: 128 KiB, more than measuring and pacing loops use. The default stack of a Rust thread
 /// is 2 MiB.
@@ -27,15 +27,12 @@ const PAGE: usize = 4096;
 
 /// `mlockall(MCL_CURRENT | MCL_FUTURE)`: keeps every page of the process, present and future, in memory.
 pub fn lock_all() -> Result<()> {
-    // SAFETY: takes flags; changes residency of pages, never their contents.
-    check("mlockall(MCL_CURRENT | MCL_FUTURE)", unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) })
-        .map(drop)
+    mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE).map_err(failed("mlockall(MCL_CURRENT | MCL_FUTURE)"))
 }
 
 /// `munlockall(2)`: unlocks every page of the process, including pages locked by other code.
 pub fn unlock_all() -> Result<()> {
-    // SAFETY: takes nothing; changes residency of pages, never their contents.
-    check("munlockall", unsafe { libc::munlockall() }).map(drop)
+    munlockall().map_err(failed("munlockall"))
 }
 
 /// Writes to each page of the next [`PREFAULTED_STACK_BYTES`] of the calling thread's stack. Later use then causes no page fault. The
@@ -156,8 +153,7 @@ impl Supplier {
     /// EPERM without CAP_SYS_PTRACE where `vm.unprivileged_userfaultfd` is 0; ENOSYS on kernels without it.
     pub fn new(pages: &mut Pages) -> Result<Self> {
         // SAFETY: creates a descriptor; memory is affected below only.
-        let events = unsafe { rustix::mm::userfaultfd(UserfaultfdFlags::CLOEXEC) };
-        let events = events.map_err(|e| Error::from_errno("userfaultfd", e.raw_os_error()))?;
+        let events = unsafe { rustix::mm::userfaultfd(UserfaultfdFlags::CLOEXEC) }.map_err(failed("userfaultfd"))?;
         let supplier = Self { events, page: rustix::param::page_size() };
         supplier.ask("ioctl(UFFDIO_API)", UFFDIO_API, &mut [API, 0, 0, 0])?;
         let start = pages.mapping.start.as_ptr().expose_provenance() as u64;
@@ -174,7 +170,7 @@ impl Supplier {
         loop {
             // `struct uffd_msg`: the event, then flags and address of a fault.
             let mut message = [0_u8; 32];
-            rustix::io::read(&self.events, &mut message).map_err(|e| Error::from_errno("read", e.raw_os_error()))?;
+            rustix::io::read(&self.events, &mut message).map_err(failed("read"))?;
             if message[0] == FAULT {
                 return Ok(u64::from_ne_bytes(message[16..24].try_into().expect("eight bytes")));
             }

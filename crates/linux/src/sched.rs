@@ -14,7 +14,9 @@
 //! runnable thread as soon as its affinity excludes its CPU (`__set_cpus_allowed_ptr` in kernel/sched/core.c). So a thread on
 //! another CPU can free it.
 
-use crate::{Error, Result, check};
+use rustix::process::{Pid, getpriority_process, setpriority_process};
+
+use crate::{Error, Result, check, failed};
 
 /// `SCHED_FLAG_RESET_ON_FORK`: children start under SCHED_OTHER instead of a real-time policy.
 pub const RESET_ON_FORK: u64 = 0x01;
@@ -94,20 +96,12 @@ fn sched_setattr(tid: i32, wanted: &Attributes) -> Result<()> {
     check("sched_setattr", returned as i32).map(drop)
 }
 
-/// `sched_setattr(2)` on the calling thread, for a process between fork and exec: never allocates. The error is the errno.
-pub(crate) fn set_own_attributes(wanted: Attributes) -> std::result::Result<(), i32> {
-    let Err(refused) = sched_setattr(0, &wanted) else { return Ok(()) };
-    let errno = refused.errno();
-    // Without the attribute calls, the older one serves for every policy but SCHED_DEADLINE.
-    if errno == libc::ENOSYS && wanted.policy != DEADLINE {
-        let priority = wanted.priority as libc::c_int;
-        // SAFETY: on Linux `struct sched_param` is one int, only read by the kernel.
-        let old = unsafe {
-            libc::syscall(libc::SYS_sched_setscheduler, 0, wanted.policy as libc::c_int, &raw const priority)
-        };
-        return if old == 0 { Ok(()) } else { Err(errno) };
+/// [`set_attributes`] on the calling thread, for a process between fork and exec: never allocates.
+pub(crate) fn set_own_attributes(wanted: &Attributes) -> Result<()> {
+    match sched_setattr(0, wanted) {
+        Err(error) if error.errno() == libc::ENOSYS && wanted.policy != DEADLINE => sched_setscheduler(0, wanted),
+        done => done,
     }
-    Err(errno)
 }
 
 /// A raw call: musl's `sched_setscheduler` always returns ENOSYS, because POSIX defines it for processes.
@@ -130,13 +124,18 @@ fn attributes_without_attr(tid: i32) -> Result<Attributes> {
     })
 }
 
-fn set_without_attr(tid: i32, wanted: &Attributes) -> Result<()> {
+/// The older call for every policy but SCHED_DEADLINE; never allocates.
+fn sched_setscheduler(tid: i32, wanted: &Attributes) -> Result<()> {
     let reset = if wanted.flags & RESET_ON_FORK != 0 { libc::SCHED_RESET_ON_FORK } else { 0 };
     let policy = wanted.policy as libc::c_int | reset;
     let priority = wanted.priority as libc::c_int;
     // SAFETY: on Linux `struct sched_param` is one int, only read by the kernel.
-    let returned = unsafe { libc::syscall(libc::SYS_sched_setscheduler, tid, policy, &raw const priority) } as i32;
-    check("sched_setscheduler", returned).map_err(|e| e.on(thread(tid)))?;
+    let returned = unsafe { libc::syscall(libc::SYS_sched_setscheduler, tid, policy, &raw const priority) };
+    check("sched_setscheduler", returned as i32).map(drop)
+}
+
+fn set_without_attr(tid: i32, wanted: &Attributes) -> Result<()> {
+    sched_setscheduler(tid, wanted).map_err(|e| e.on(thread(tid)))?;
     if matches!(wanted.policy, OTHER | BATCH) && nice(tid)? != wanted.nice {
         set_nice(tid, wanted.nice)?;
     }
@@ -145,24 +144,18 @@ fn set_without_attr(tid: i32, wanted: &Attributes) -> Result<()> {
 
 /// `getpriority(2)`: the nice value of thread `tid`, −20 to 19. On Linux it belongs to the thread, not the process.
 pub fn nice(tid: i32) -> Result<i32> {
-    // SAFETY: takes numbers and returns a number.
-    let returned = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, tid) };
-    // The system call returns 20 − nice, so that no value looks like an error.
-    check("getpriority", returned as i32).map(|raw| 20 - raw).map_err(|e| e.on(thread(tid)))
+    getpriority_process(Pid::from_raw(tid)).map_err(|errno| failed("getpriority")(errno).on(thread(tid)))
 }
 
 /// `setpriority(2)`: sets the nice value of thread `tid`.
 pub fn set_nice(tid: i32, nice: i32) -> Result<()> {
-    // SAFETY: takes numbers and returns a number.
-    let returned = unsafe { libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, tid, nice) };
-    check("setpriority", returned as i32).map(drop).map_err(|e: Error| e.on(thread(tid)))
+    setpriority_process(Pid::from_raw(tid), nice).map_err(|errno| failed("setpriority")(errno).on(thread(tid)))
 }
 
 /// `gettid(2)`: the kernel's ID of the calling thread.
 #[must_use]
 pub fn current_thread_id() -> i32 {
-    // SAFETY: takes nothing, cannot fail.
-    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+    rustix::thread::gettid().as_raw_nonzero().get()
 }
 
 fn thread(tid: i32) -> String {

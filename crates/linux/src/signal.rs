@@ -457,9 +457,8 @@ impl Interruptible {
 impl Interrupter {
     /// `tgkill(2)`. ESRCH: the thread has ended.
     pub fn interrupt(&self) -> Result<()> {
-        // SAFETY: takes numbers; the handler is installed, so the signal ends nothing but a call.
-        let returned = unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), self.thread, for_interrupting()) };
-        check("tgkill", returned as i32).map(drop)
+        // The handler is installed, so the signal ends nothing but a call.
+        send_signal_to_thread(self.thread, for_interrupting())
     }
 }
 

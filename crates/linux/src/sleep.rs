@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use crate::clock::{Clock, KernelTimespec, timespec_of};
-use crate::{Error, Result, check, check_errno_return, descriptor};
+use crate::{Error, Result, check, check_errno_return, descriptor, failed};
 
 /// How a timed call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,9 +91,7 @@ pub(crate) fn last_errno() -> i32 {
 /// `sleep(3)`: whole seconds.
 #[inline]
 pub fn sleep(seconds: u32) -> Result<Ended> {
-    // SAFETY: takes a number, touches no memory of ours.
-    let left = unsafe { libc::sleep(seconds) };
-    Ok(if left == 0 { Ended::TimeUp } else { Ended::Sooner })
+    Ok(if sleep_left(seconds) == 0 { Ended::TimeUp } else { Ended::Sooner })
 }
 
 /// `sleep(3)`: the whole seconds that it says are left. Less than a second left is 0, as if the time were up.
@@ -394,8 +392,7 @@ pub struct SilentSocket {
 impl SilentSocket {
     /// `socketpair(2)`: local datagram sockets, which need no network.
     pub fn new() -> Result<Self> {
-        let (receiver, sender) =
-            UnixDatagram::pair().map_err(|source| Error { call: "socketpair", object: None, source })?;
+        let (receiver, sender) = UnixDatagram::pair().map_err(failed("socketpair"))?;
         Ok(Self { receiver, _sender: sender })
     }
 
@@ -403,8 +400,7 @@ impl SilentSocket {
     #[inline]
     pub fn set_timeout(&self, timeout_us: i64) -> Result<()> {
         let timeout = Duration::from_micros(timeout_us.max(1).unsigned_abs());
-        let set = self.receiver.set_read_timeout(Some(timeout));
-        set.map_err(|source| Error { call: "setsockopt", object: Some("SO_RCVTIMEO".into()), source })
+        self.receiver.set_read_timeout(Some(timeout)).map_err(|error| failed("setsockopt")(error).on("SO_RCVTIMEO"))
     }
 
     /// `recv(2)`: ends with [`Ended::TimeUp`] at the timeout, which may come up to a jiffy early.

@@ -25,15 +25,16 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, socketpair};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, kill_process, pidfd_open, setsid, waitid,
+    Pid, PidfdFlags, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getpid, kill_process, pidfd_open, setrlimit,
+    setsid, waitid,
 };
 
 use crate::inherited::{heed_children, ignore_as_at_start};
 use crate::sched::Attributes;
 use crate::signal::{change_mask, every_signal, read_signalfd, set_of, signalfd};
-use crate::{Error, Result};
+use crate::{Error, Result, failed};
 
 /// What a program can become.
 const CHANGED: WaitIdOptions = WaitIdOptions::EXITED.union(WaitIdOptions::STOPPED).union(WaitIdOptions::CONTINUED);
@@ -220,7 +221,7 @@ impl Supervised {
     }
 
     fn failed(&self, call: &'static str, errno: Errno) -> Error {
-        Error::from_errno(call, errno.raw_os_error()).on(format!("process {}", self.pid()))
+        failed(call)(errno).on(format!("process {}", self.pid()))
     }
 }
 
@@ -252,11 +253,10 @@ fn prepare(settings: Settings, mask: &libc::sigset_t, gate: Option<&Gate>) -> io
         gate.pass();
     }
     if settings.may_lock_memory {
-        let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-        // SAFETY: `limit` is readable. A refusal leaves the limit as it is, which is documented.
-        unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit) };
+        // A refusal leaves the limit as it is, which is documented.
+        let _ = setrlimit(Resource::Memlock, Rlimit { current: None, maximum: None });
     }
-    if let Some(attributes) = settings.attributes
+    if let Some(attributes) = &settings.attributes
         && crate::sched::set_own_attributes(attributes).is_err()
     {
         // Rare, since the caller tried the same before. It must not look like a program that cannot be executed.
@@ -268,8 +268,7 @@ fn prepare(settings: Settings, mask: &libc::sigset_t, gate: Option<&Gate>) -> io
         }
     }
     ignore_as_at_start().map_err(|error| error.source)?;
-    // SAFETY: `mask` is a mask that the kernel gave.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
+    unblock(mask);
     Ok(())
 }
 
@@ -291,7 +290,7 @@ pub struct GateKeeper(Arc<OwnedFd>);
 /// `socketpair(2)`: a gate and its keeper.
 pub fn gate() -> Result<(Gate, GateKeeper)> {
     let (end, keepers) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-        .map_err(|errno| Error::from_errno("socketpair", errno.raw_os_error()))?;
+        .map_err(failed("socketpair"))?;
     let keepers = Arc::new(keepers);
     Ok((Gate { end, keepers: Arc::clone(&keepers) }, GateKeeper(keepers)))
 }
@@ -299,17 +298,12 @@ pub fn gate() -> Result<(Gate, GateKeeper)> {
 impl Gate {
     /// In the new process: says its number, and waits. Async-signal-safe.
     fn pass(&self) {
-        let mut none = [0_u8; 1];
-        // SAFETY: the descriptors are this process's copies, which nothing else here uses; `number` is readable, `none` writable.
-        unsafe {
-            libc::close(self.keepers.as_raw_fd());
-            let number = libc::getpid().to_ne_bytes();
-            // Without a keeper, SIGPIPE would end a program that can do without a watcher.
-            libc::send(self.end.as_raw_fd(), number.as_ptr().cast(), number.len(), libc::MSG_NOSIGNAL);
-            while libc::read(self.end.as_raw_fd(), none.as_mut_ptr().cast(), 1) == -1
-                && *libc::__errno_location() == libc::EINTR
-            {}
-        }
+        // SAFETY: the descriptor is this process's copy, which nothing else here uses.
+        unsafe { libc::close(self.keepers.as_raw_fd()) };
+        let number = getpid().as_raw_nonzero().get().to_ne_bytes();
+        // Without a keeper, SIGPIPE would end a program that can do without a watcher.
+        let _ = send(&self.end, &number, SendFlags::NOSIGNAL);
+        let _ = retry_on_intr(|| rustix::io::read(&self.end, &mut [0_u8; 1]));
     }
 }
 
@@ -329,7 +323,7 @@ impl GateKeeper {
 impl Drop for GateKeeper {
     fn drop(&mut self) {
         // It fails where nobody waits at the gate any more.
-        let _ = rustix::net::send(&*self.0, &[0], SendFlags::NOSIGNAL);
+        let _ = send(&*self.0, &[0], SendFlags::NOSIGNAL);
     }
 }
 

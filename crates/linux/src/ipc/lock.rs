@@ -7,12 +7,13 @@
 //! with MADV_DONTFORK (madvise(2)). So the file is opened again, mapped and locked, and its descriptor is closed. The kernel releases
 //! the lock with the mapping: on drop, when the process ends, and on exec.
 
+use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::inherited::no_fork_meanwhile;
 use crate::memory::Mapping;
-use crate::{Error, Result, check, descriptor};
+use crate::{Error, Result, check, failed};
 
 /// A locked byte. A copy in a forked child holds nothing and releases nothing.
 #[derive(Debug)]
@@ -75,10 +76,9 @@ fn word(is_here: &Mapping) -> &AtomicU8 {
 
 /// `open(2)` of `/proc/self/fd/N`: opens the same file again, for independent locks.
 pub fn reopen(file: BorrowedFd<'_>) -> Result<OwnedFd> {
-    let path = format!("/proc/self/fd/{}\0", file.as_raw_fd());
-    // SAFETY: the path ends in a zero byte, and the call returns a descriptor of this call alone.
-    let fd = unsafe { descriptor("open", libc::open(path.as_ptr().cast(), libc::O_RDWR | libc::O_CLOEXEC)) };
-    fd.map_err(|e| e.on(path.trim_end_matches('\0')))
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let opened = File::options().read(true).write(true).open(&path);
+    opened.map(OwnedFd::from).map_err(|error| failed("open")(error).on(path))
 }
 
 /// `fcntl(F_OFD_SETLK)`: locks the byte for this open file. `false`: another open file holds it.

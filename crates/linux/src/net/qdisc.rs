@@ -1,42 +1,20 @@
 //! The queueing discipline of a network interface, through rtnetlink (`rtnetlink(7)`, `RTM_GETQDISC`).
 
 use std::net::IpAddr;
-use std::os::fd::AsRawFd as _;
 
-use crate::{Error, Result, check, descriptor};
+use rustix::io::Errno;
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
-/// The request: a netlink header and a `struct tcmsg` (include/uapi/linux/rtnetlink.h).
-#[repr(C)]
-struct Request {
-    header: libc::nlmsghdr,
-    message: TcMessage,
-}
+use crate::{Error, Result, check, failed};
 
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct TcMessage {
-    family: u8,
-    padding: [u8; 3],
-    interface: i32,
-    handle: u32,
-    parent: u32,
-    info: u32,
-}
-
+/// Bytes of the header of a message, and of a `struct tcmsg` behind it (include/uapi/linux/rtnetlink.h).
+const HEADER: usize = size_of::<libc::nlmsghdr>();
+const TC_MESSAGE: usize = 20;
 /// The attribute with the kind (`TCA_KIND`).
 const TCA_KIND: u16 = 1;
 /// Parent of the root discipline (`TC_H_ROOT`).
 const ROOT: u32 = u32::MAX;
-
-/// `if_nametoindex(3)`.
-fn interface_index(name: &str) -> Result<i32> {
-    let c_name = std::ffi::CString::new(name).map_err(|_| Error::from_errno("if_nametoindex", libc::EINVAL))?;
-    // SAFETY: a string that ends with zero.
-    match unsafe { libc::if_nametoindex(c_name.as_ptr()) } {
-        0 => Err(Error::last("if_nametoindex").on(name)),
-        index => Ok(index as i32),
-    }
-}
 
 /// `getifaddrs(3)`: the name of the interface with this address.
 pub fn interface_of(address: IpAddr) -> Result<Option<String>> {
@@ -81,36 +59,37 @@ unsafe fn address_at(at: *const libc::sockaddr) -> Option<IpAddr> {
 
 /// The kinds of an interface's disciplines, root first: `noqueue`, `fq`, `mq` with `fq_codel` below, ...
 pub fn kinds(interface: &str) -> Result<Vec<String>> {
-    let index = interface_index(interface)?;
-    // SAFETY: takes numbers.
-    let raw = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE) };
-    // SAFETY: a new descriptor that nobody else has.
-    let socket = unsafe { descriptor("socket", raw) }.map_err(|e| e.on("NETLINK_ROUTE"))?;
-    let request = Request {
-        header: libc::nlmsghdr {
-            nlmsg_len: size_of::<Request>() as u32,
-            nlmsg_type: libc::RTM_GETQDISC,
-            nlmsg_flags: (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16,
-            nlmsg_seq: 1,
-            nlmsg_pid: 0,
-        },
-        message: TcMessage { interface: index, ..TcMessage::default() },
-    };
-    // SAFETY: the request is valid for its size.
-    let sent = unsafe { libc::send(socket.as_raw_fd(), (&raw const request).cast(), size_of::<Request>(), 0) };
-    check("send", sent as i32).map_err(|e| e.on("RTM_GETQDISC"))?;
+    let failed = |call, object| move |errno: Errno| failed(call)(errno).on(object);
+    // Protocol 0 is NETLINK_ROUTE.
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)
+        .map_err(failed("socket", "NETLINK_ROUTE"))?;
+    let index = name_to_index(&socket, interface).map_err(failed("if_nametoindex", interface))?.cast_signed();
+    send(&socket, &request(index), SendFlags::empty()).map_err(failed("send", "RTM_GETQDISC"))?;
     let mut found: Vec<(bool, String)> = Vec::new();
     let mut buffer = vec![0_u8; 32_768];
     loop {
-        // SAFETY: the buffer is valid and writable for its length.
-        let length = unsafe { libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-        check("recv", length as i32).map_err(|e| e.on("RTM_GETQDISC"))?;
-        if !read_answers(&buffer[..length as usize], index, &mut found)? {
+        let (length, _) = recv(&socket, &mut buffer[..], RecvFlags::empty()).map_err(failed("recv", "RTM_GETQDISC"))?;
+        if !read_answers(&buffer[..length], index, &mut found)? {
             break;
         }
     }
     found.sort_by_key(|(root, _)| !root);
     Ok(found.into_iter().map(|(_, kind)| kind).collect())
+}
+
+/// The request for the disciplines of an interface.
+fn request(index: i32) -> Vec<u8> {
+    [
+        &((HEADER + TC_MESSAGE) as u32).to_ne_bytes()[..],
+        &libc::RTM_GETQDISC.to_ne_bytes(),
+        &((libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16).to_ne_bytes(),
+        // The number of the request, its sender, and the family.
+        &1_u32.to_ne_bytes(),
+        &[0; 8],
+        &index.to_ne_bytes(),
+        &[0; 12],
+    ]
+    .concat()
 }
 
 fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
@@ -119,7 +98,6 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 
 /// Reads the messages of one reply. False: that was the last.
 fn read_answers(mut bytes: &[u8], index: i32, found: &mut Vec<(bool, String)>) -> Result<bool> {
-    const HEADER: usize = size_of::<libc::nlmsghdr>();
     while let (Some(length), Some(kind)) = (number::<4>(bytes, 0), number::<2>(bytes, 4)) {
         let length = u32::from_ne_bytes(length) as usize;
         if length < HEADER || length > bytes.len() {
@@ -142,7 +120,7 @@ fn read_answers(mut bytes: &[u8], index: i32, found: &mut Vec<(bool, String)>) -
 fn read_discipline(message: &[u8], index: i32) -> Option<(bool, String)> {
     let interface = i32::from_ne_bytes(number(message, 4)?);
     let parent = u32::from_ne_bytes(number(message, 12)?);
-    let mut attributes = message.get(size_of::<TcMessage>()..)?;
+    let mut attributes = message.get(TC_MESSAGE..)?;
     while let (Some(length), Some(kind)) = (number::<2>(attributes, 0), number::<2>(attributes, 2)) {
         let length = usize::from(u16::from_ne_bytes(length));
         if length < 4 || length > attributes.len() {

@@ -20,7 +20,7 @@ use program::{RAW, program};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::memory::Mapping;
-use crate::{Error, Result, bpf, check, descriptor};
+use crate::{Error, Result, bpf, check, descriptor, failed};
 
 mod buffer;
 mod event;
@@ -133,7 +133,7 @@ pub fn wait(rings: &[CpuEvents], timeout: Duration) -> Result<bool> {
     match rustix::event::poll(&mut fds, Some(&timeout)) {
         Ok(ready) => Ok(ready > 0),
         Err(rustix::io::Errno::INTR) => Ok(false),
-        Err(e) => Err(Error::from_errno("poll", e.raw_os_error())),
+        Err(errno) => Err(failed("poll")(errno)),
     }
 }
 

@@ -8,7 +8,7 @@ use io_uring::types::{Fd, Timespec};
 use io_uring::{IoUring, opcode};
 
 use crate::sleep::{Armed, Ended};
-use crate::{Error, Result};
+use crate::{Error, Result, failed};
 
 /// A ring for timeouts only, submitted and waited for with one `io_uring_enter(2)`; closed on drop.
 pub struct RingTimeout {
@@ -24,7 +24,7 @@ impl RingTimeout {
     ///
     /// Errors: ENOSYS (before Linux 5.1, or built without), EPERM (`/proc/sys/kernel/io_uring_disabled`, or a container's filter).
     pub fn new() -> Result<Self> {
-        let ring = IoUring::new(4).map_err(|source| Error { call: "io_uring_setup", object: None, source })?;
+        let ring = IoUring::new(4).map_err(failed("io_uring_setup"))?;
         Ok(Self { ring, time: Box::new(Timespec::new()), number: 0 })
     }
 }
@@ -54,8 +54,8 @@ impl Armed for RingTimeout {
         }
         match entered {
             Ok(_) => Ok(Ended::Sooner),
-            Err(source) if source.raw_os_error() == Some(libc::EINTR) => Ok(Ended::Sooner),
-            Err(source) => Err(Error { call: "io_uring_enter", object: None, source }),
+            Err(error) if error.raw_os_error() == Some(libc::EINTR) => Ok(Ended::Sooner),
+            Err(error) => Err(failed("io_uring_enter")(error)),
         }
     }
 
@@ -88,10 +88,6 @@ impl std::fmt::Debug for MessageRing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MessageRing").field("descriptor", &self.descriptor).finish_non_exhaustive()
     }
-}
-
-fn failed(call: &'static str) -> impl Fn(std::io::Error) -> Error {
-    move |source| Error { call, object: None, source }
 }
 
 impl MessageRing {
@@ -166,7 +162,7 @@ impl Inner {
         match self.ring.completion().next() {
             None => Ok(None),
             Some(done) if done.result() == MESSAGE => Ok(Some(done.user_data())),
-            Some(failed) => Err(Error::from_errno("IORING_OP_MSG_RING", -failed.result())),
+            Some(done) => Err(Error::from_errno("IORING_OP_MSG_RING", -done.result())),
         }
     }
 }
