@@ -6,7 +6,6 @@
 //! Another process may write to the memory at any time, so the compiler must not assume that it is stable, and no copy is transparent to
 //! it. Relaxed atomics copy less than a cache line, word by word. On x86-64, an assembly loop copies the rest.
 
-use std::alloc::Layout;
 use std::ffi::{CStr, CString};
 use std::fmt;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
@@ -14,28 +13,17 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use crate::memory::Mapping;
-use crate::{Error, Result, check, descriptor};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, memfd_create};
 
-/// Alignment of an allocated region: a page.
-const PAGE: usize = 4096;
+use crate::memory::Mapping;
+use crate::{Error, Result, check, descriptor, failed};
 
 /// Shared memory. Unmapped when dropped.
 pub struct Region {
     base: NonNull<u8>,
     len: usize,
-    origin: Origin,
-}
-
-/// The source of the memory, which determines how it is freed.
-#[derive(Debug)]
-enum Origin {
-    /// `mmap(2)`.
-    Mapped { _mapping: Mapping },
-    /// `shmat(2)`.
-    Attached,
-    /// The allocator.
-    Heap,
+    /// None: attached by `shmat(2)`.
+    mapping: Option<Mapping>,
 }
 
 // SAFETY: the memory is reached only through atomics and through copies that tolerate concurrent writers.
@@ -58,20 +46,9 @@ impl Region {
 
     /// `mmap(2)`: *private* anonymous memory: after a fork each process has its own, at the same address.
     pub fn private(len: usize) -> Result<Self> {
-        Self::mmap(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1)
-    }
-
-    /// Zeroed memory from the allocator, shared among threads of this process.
-    ///
-    /// # Panics
-    /// When `len` is zero.
-    #[must_use]
-    pub fn heap(len: usize) -> Self {
-        let layout = heap_layout(len);
-        // SAFETY: the layout is not of size zero, which `heap_layout` checks.
-        let pointer = unsafe { std::alloc::alloc_zeroed(layout) };
-        let Some(base) = NonNull::new(pointer) else { std::alloc::handle_alloc_error(layout) };
-        Self { base, len, origin: Origin::Heap }
+        // Miri takes no other flag than the first two.
+        let populated = if cfg!(miri) { 0 } else { libc::MAP_POPULATE };
+        Self::mmap(len, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | populated, -1)
     }
 
     /// Takes over what `shmat(2)` returned.
@@ -79,24 +56,12 @@ impl Region {
     /// # Safety
     /// `base` must be a segment of at least `len` bytes, attached for reading and writing, that no other code detaches.
     pub(super) unsafe fn attached(base: NonNull<u8>, len: usize) -> Self {
-        Self { base, len, origin: Origin::Attached }
+        Self { base, len, mapping: None }
     }
 
     fn mmap(len: usize, flags: i32, file: i32) -> Result<Self> {
         let mapping = Mapping::writable(len, flags, file).map_err(|e| e.on(format!("{len} bytes")))?;
-        Ok(Self { base: mapping.start(), len, origin: Origin::Mapped { _mapping: mapping } })
-    }
-
-    /// The length in bytes.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Always false: `mmap(2)` creates no empty region.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
+        Ok(Self { base: mapping.start(), len, mapping: Some(mapping) })
     }
 
     /// The address of `len` bytes at `offset`, a multiple of `align`.
@@ -156,26 +121,17 @@ impl Region {
     }
 }
 
-fn heap_layout(len: usize) -> Layout {
-    assert!(len > 0, "a region of no bytes");
-    Layout::from_size_align(len, PAGE).expect("a length that fits the address space")
-}
-
 impl fmt::Debug for Region {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Region").field("len", &self.len).field("origin", &self.origin).finish_non_exhaustive()
+        f.debug_struct("Region").field("len", &self.len).field("mapping", &self.mapping).finish_non_exhaustive()
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        let base = self.base.as_ptr();
-        match self.origin {
-            Origin::Mapped { .. } => {}
+        if self.mapping.is_none() {
             // SAFETY: our own attachment, which nothing refers to any more.
-            Origin::Attached => drop(unsafe { libc::shmdt(base.cast()) }),
-            // SAFETY: allocated with this very layout.
-            Origin::Heap => unsafe { std::alloc::dealloc(base, heap_layout(self.len)) },
+            unsafe { libc::shmdt(self.base.as_ptr().cast()) };
         }
     }
 }
@@ -307,23 +263,18 @@ unsafe fn blocks(to: *mut u8, from: *const u8, bytes: usize) {
 /// `memfd_create(2)`: an unnamed file of `len` zero bytes with a sealed length, so that its mapping never raises SIGBUS. `/proc` shows
 /// `label`. Closed on exec.
 pub fn sealed_memfd(label: &CStr, len: u64) -> Result<OwnedFd> {
-    // SAFETY: `label` is a C string that outlives the call, which returns a descriptor of this call alone.
-    let file = unsafe {
-        descriptor("memfd_create", libc::memfd_create(label.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING))
-    }?;
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = memfd_create(label, flags).map_err(failed("memfd_create"))?;
     set_len(&file, len)?;
-    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-    // SAFETY: this command takes an integer.
-    check("fcntl(F_ADD_SEALS)", unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
+    let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    fcntl_add_seals(&file, seals).map_err(failed("fcntl(F_ADD_SEALS)"))?;
     Ok(file)
 }
 
 /// Whether the file is sealed against shrinking (`fcntl(F_GET_SEALS)`). False for files that cannot be sealed.
 #[must_use]
 pub fn cannot_shrink(file: BorrowedFd<'_>) -> bool {
-    // SAFETY: this command takes no argument.
-    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
-    seals != -1 && seals & libc::F_SEAL_SHRINK != 0
+    fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK))
 }
 
 /// `shm_open(3)` with O_CREAT and O_EXCL, mode 0600: a new file of `len` zero bytes. `name` begins with `/` and has no other. EEXIST if
@@ -454,7 +405,7 @@ mod tests {
 
     #[test]
     fn what_goes_in_comes_out_at_any_offset_and_length() {
-        let region = Region::heap(8192);
+        let region = Region::private(8192).unwrap();
         for offset in [0, 1, 7, 8, 64, 100, 4000] {
             for len in [0, 1, 7, 8, 9, 63, 64, 65, 127, 128, 129, 200, 1000, 4096] {
                 let bytes: Vec<u8> = (0..len).map(|i| (i * 7 + offset) as u8).collect();
@@ -468,7 +419,7 @@ mod tests {
 
     #[test]
     fn a_copy_touches_nothing_else() {
-        let region = Region::heap(4096);
+        let region = Region::private(4096).unwrap();
         region.copy_in(0, &[0xAA; 4096]);
         region.copy_in(100, &[0; 333]);
         let mut all = [0; 4096];
@@ -479,7 +430,7 @@ mod tests {
 
     #[test]
     fn words_are_where_they_are_said_to_be() {
-        let region = Region::heap(4096);
+        let region = Region::private(4096).unwrap();
         region.u64(8).store(0x0102_0304_0506_0708, Ordering::Relaxed);
         let mut bytes = [0; 8];
         region.copy_out(8, &mut bytes);
@@ -491,13 +442,13 @@ mod tests {
     #[test]
     #[should_panic(expected = "of a region of 4096")]
     fn outside_is_refused() {
-        let _ = Region::heap(4096).u32(4094);
+        let _ = Region::private(4096).unwrap().u32(4094);
     }
 
     #[test]
     #[should_panic(expected = "of a region of 4096")]
     fn overflow_is_refused() {
-        Region::heap(4096).copy_in(usize::MAX - 1, &[1, 2, 3]);
+        Region::private(4096).unwrap().copy_in(usize::MAX - 1, &[1, 2, 3]);
     }
 
     #[test]

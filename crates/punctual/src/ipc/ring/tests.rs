@@ -15,7 +15,7 @@ use super::{ReceiveError, SendError};
 type Ends = (Writer<Arc<Region>>, Reader<Arc<Region>>, Arc<Region>);
 
 fn ring(capacity: u64) -> Ends {
-    let region = Arc::new(Region::heap(DATA + capacity as usize));
+    let region = Arc::new(Region::private(DATA + capacity as usize).unwrap());
     let writer = Writer::attach(Arc::clone(&region), capacity).unwrap();
     let reader = Reader::attach(Arc::clone(&region), capacity).unwrap();
     (writer, reader, region)
