@@ -1,7 +1,7 @@
 //! The CPU's counter: the TSC on x86, CNTVCT_EL0 on 64-bit Arm; and the instructions that wait until it has a value. Programs cannot read
 //! one on other architectures.
 //!
-//! A [`RawCounter`] exists only if the counter can serve as a clock; otherwise [`NoCounter`] has the reason. Its rate is not known here:
+//! A [`RawCounter`] exists only if the counter can serve as a clock; otherwise [`Unavailable`] has the reason. Its rate is not known here:
 //! the caller calibrates it against a clock.
 //!
 //! A [`UserWait`] spends time in user mode by TPAUSE or UMWAIT (Intel), MWAITX (AMD) or WFET (Arm). Each such wait is one instruction. It
@@ -10,10 +10,10 @@
 
 use std::sync::atomic::AtomicU64;
 
-/// The reason why the CPU's counter cannot serve as a clock.
+/// The reason why the CPU's counter cannot serve as a clock, or why it has no such instruction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct NoCounter(pub String);
+pub struct Unavailable(pub String);
 
 /// Access to the counter: proof that it exists and runs at a constant rate.
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +24,7 @@ impl RawCounter {
     ///
     /// On x86, the CPU announces an invariant TSC (CPUID 8000_0007H:EDX bit 8), or it is the kernel's clock source. In both cases the
     /// kernel must not have marked it unstable. The error names the failed condition.
-    pub fn open() -> Result<Self, NoCounter> {
+    pub fn open() -> Result<Self, Unavailable> {
         arch_availability().map(|()| Self(()))
     }
 
@@ -101,27 +101,27 @@ fn read_serialised() -> u64 {
 /// Whether the counter can serve as a clock; otherwise the reason.
 #[cfg(target_arch = "aarch64")]
 #[allow(clippy::unnecessary_wraps)]
-fn arch_availability() -> Result<(), NoCounter> {
+fn arch_availability() -> Result<(), Unavailable> {
     // The architecture requires one fixed rate on all CPUs, in idle states too (Arm ARM, "The Generic Timer").
     Ok(())
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn arch_availability() -> Result<(), NoCounter> {
-    Err(NoCounter(format!("programs cannot read a CPU counter on {}", std::env::consts::ARCH)))
+fn arch_availability() -> Result<(), Unavailable> {
+    Err(Unavailable(format!("programs cannot read a CPU counter on {}", std::env::consts::ARCH)))
 }
 
 #[cfg(target_arch = "x86_64")]
-fn arch_availability() -> Result<(), NoCounter> {
+fn arch_availability() -> Result<(), Unavailable> {
     if rdtsc_forbidden() {
-        return Err(NoCounter("RDTSC is forbidden in this thread (prctl PR_SET_TSC)".into()));
+        return Err(Unavailable("RDTSC is forbidden in this thread (prctl PR_SET_TSC)".into()));
     }
     let folder = "/sys/devices/system/clocksource/clocksource0";
     let read = |file: &str| {
         let path = format!("{folder}/{file}");
         std::fs::read_to_string(&path)
             .map(|text| text.trim().to_owned())
-            .map_err(|e| NoCounter(format!("the kernel's clock sources are unreadable: {path}: {e}")))
+            .map_err(|e| Unavailable(format!("the kernel's clock sources are unreadable: {path}: {e}")))
     };
     judge_tsc(invariant_tsc(), &read("current_clocksource")?, &read("available_clocksource")?)
 }
@@ -129,20 +129,20 @@ fn arch_availability() -> Result<(), NoCounter> {
 /// Decides from the CPU's announcement and the kernel's clock source. A kernel that found the TSC unstable uses another clock source and
 /// no longer offers the TSC (kernel/time/clocksource.c, `clocksource_watchdog`).
 #[cfg(target_arch = "x86_64")]
-fn judge_tsc(invariant: bool, current: &str, offered: &str) -> Result<(), NoCounter> {
+fn judge_tsc(invariant: bool, current: &str, offered: &str) -> Result<(), Unavailable> {
     if current == "tsc" {
         return Ok(());
     }
     let paravirtual = current.starts_with("kvm-clock") || current.starts_with("hyperv") || current.starts_with("xen");
     if !invariant {
-        return Err(NoCounter(format!(
+        return Err(Unavailable(format!(
             "this CPU does not announce an invariant TSC (CPUID 8000_0007H:EDX bit 8), and the kernel's clock source is {current}"
         )));
     }
     if paravirtual || offered.split_whitespace().any(|name| name == "tsc") {
         return Ok(());
     }
-    Err(NoCounter(format!(
+    Err(Unavailable(format!(
         "the kernel marked the TSC unstable: its clock source is {current}, and it offers only: {offered}"
     )))
 }
@@ -191,11 +191,6 @@ pub struct UserWait {
     counter: RawCounter,
 }
 
-/// The reason why the instruction is unavailable.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NoUserWait(pub String);
-
 /// Memory to watch: never written, in its own cache line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -203,10 +198,9 @@ pub struct Watched(#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reas
 
 impl UserWait {
     /// Checks that the CPU has `instruction` and that its counter can serve as a clock.
-    pub fn open(instruction: Instruction) -> Result<Self, NoUserWait> {
+    pub fn open(instruction: Instruction) -> Result<Self, Unavailable> {
         announced(instruction)?;
-        let counter = RawCounter::open().map_err(|e| NoUserWait(e.to_string()))?;
-        Ok(Self { instruction, counter })
+        Ok(Self { instruction, counter: RawCounter::open()? })
     }
 
     /// Executes the instruction once, with `deadline` in ticks of the counter. Ends at the deadline or earlier.
@@ -217,7 +211,7 @@ impl UserWait {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn announced(instruction: Instruction) -> Result<(), NoUserWait> {
+fn announced(instruction: Instruction) -> Result<(), Unavailable> {
     let highest = |base| cpuid(base, 0)[0];
     let (announced, what) = match instruction {
         Instruction::Tpause | Instruction::Umwait => (
@@ -230,25 +224,25 @@ fn announced(instruction: Instruction) -> Result<(), NoUserWait> {
         ),
         Instruction::Wfet => (false, "WFET is an instruction of 64-bit Arm CPUs (FEAT_WFxT)"),
     };
-    if announced { Ok(()) } else { Err(NoUserWait(what.into())) }
+    if announced { Ok(()) } else { Err(Unavailable(what.into())) }
 }
 
 #[cfg(target_arch = "aarch64")]
-fn announced(instruction: Instruction) -> Result<(), NoUserWait> {
+fn announced(instruction: Instruction) -> Result<(), Unavailable> {
     /// `HWCAP2_WFXT`, arch/arm64/include/uapi/asm/hwcap.h.
     const WFXT: libc::c_ulong = 1 << 31;
     // SAFETY: takes a number.
     let capabilities = unsafe { libc::getauxval(libc::AT_HWCAP2) };
     match instruction {
         Instruction::Wfet if capabilities & WFXT != 0 => Ok(()),
-        Instruction::Wfet => Err(NoUserWait("this CPU does not announce FEAT_WFxT (HWCAP2 bit 31)".into())),
-        _ => Err(NoUserWait("this instruction belongs to x86 CPUs".into())),
+        Instruction::Wfet => Err(Unavailable("this CPU does not announce FEAT_WFxT (HWCAP2 bit 31)".into())),
+        _ => Err(Unavailable("this instruction belongs to x86 CPUs".into())),
     }
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn announced(_: Instruction) -> Result<(), NoUserWait> {
-    Err(NoUserWait(format!("CPUs of {} have no timed wait in user mode", std::env::consts::ARCH)))
+fn announced(_: Instruction) -> Result<(), Unavailable> {
+    Err(Unavailable(format!("CPUs of {} have no timed wait in user mode", std::env::consts::ARCH)))
 }
 
 #[cfg(target_arch = "x86_64")]
