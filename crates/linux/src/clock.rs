@@ -23,30 +23,29 @@ pub enum Clock {
 }
 
 impl Clock {
+    #[inline]
+    const fn id_and_name(self) -> (libc::clockid_t, &'static str) {
+        match self {
+            Self::Monotonic => (libc::CLOCK_MONOTONIC, "CLOCK_MONOTONIC"),
+            Self::Realtime => (libc::CLOCK_REALTIME, "CLOCK_REALTIME"),
+            Self::Boottime => (libc::CLOCK_BOOTTIME, "CLOCK_BOOTTIME"),
+            Self::Tai => (libc::CLOCK_TAI, "CLOCK_TAI"),
+            Self::ThreadCpu => (libc::CLOCK_THREAD_CPUTIME_ID, "CLOCK_THREAD_CPUTIME_ID"),
+            Self::ProcessCpu => (libc::CLOCK_PROCESS_CPUTIME_ID, "CLOCK_PROCESS_CPUTIME_ID"),
+        }
+    }
+
     /// The kernel's number of this clock.
+    #[inline]
     #[must_use]
     pub const fn id(self) -> libc::clockid_t {
-        match self {
-            Self::Monotonic => libc::CLOCK_MONOTONIC,
-            Self::Realtime => libc::CLOCK_REALTIME,
-            Self::Boottime => libc::CLOCK_BOOTTIME,
-            Self::Tai => libc::CLOCK_TAI,
-            Self::ThreadCpu => libc::CLOCK_THREAD_CPUTIME_ID,
-            Self::ProcessCpu => libc::CLOCK_PROCESS_CPUTIME_ID,
-        }
+        self.id_and_name().0
     }
 
     /// The name in C.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Monotonic => "CLOCK_MONOTONIC",
-            Self::Realtime => "CLOCK_REALTIME",
-            Self::Boottime => "CLOCK_BOOTTIME",
-            Self::Tai => "CLOCK_TAI",
-            Self::ThreadCpu => "CLOCK_THREAD_CPUTIME_ID",
-            Self::ProcessCpu => "CLOCK_PROCESS_CPUTIME_ID",
-        }
+        self.id_and_name().1
     }
 }
 

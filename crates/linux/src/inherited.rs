@@ -24,14 +24,15 @@ use std::time::Duration;
 use crate::signal::{block_all_signals_for_this_thread, is_ignored};
 use crate::{Error, Result, check, check_errno_return, descriptor, failed};
 
-static PIPE: AtomicBool = AtomicBool::new(false);
-static CHILD: AtomicBool = AtomicBool::new(false);
+/// Signals, and whether they were ignored.
+static IGNORED: [(i32, AtomicBool); 2] =
+    [(libc::SIGPIPE, AtomicBool::new(false)), (libc::SIGCHLD, AtomicBool::new(false))];
 /// A bit for each of the descriptors 0, 1 and 2.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
 extern "C" fn look() {
-    for (signal, ignored) in [(libc::SIGPIPE, &PIPE), (libc::SIGCHLD, &CHILD)] {
-        ignored.store(is_ignored(signal).unwrap_or(false), Ordering::Relaxed);
+    for (signal, ignored) in &IGNORED {
+        ignored.store(is_ignored(*signal).unwrap_or(false), Ordering::Relaxed);
     }
     for number in 0..3 {
         // SAFETY: asks for the flags of a number, and changes nothing.
@@ -57,11 +58,7 @@ pub fn was_closed(number: i32) -> bool {
 /// Whether this signal was ignored at the start: SIGPIPE or SIGCHLD. `false` for all others.
 #[must_use]
 pub fn ignored_at_start(signal: i32) -> bool {
-    match signal {
-        libc::SIGPIPE => PIPE.load(Ordering::Relaxed),
-        libc::SIGCHLD => CHILD.load(Ordering::Relaxed),
-        _ => false,
-    }
+    IGNORED.iter().any(|(known, ignored)| *known == signal && ignored.load(Ordering::Relaxed))
 }
 
 /// Whether the file of the program gave it privileges beside its caller's: set-user-ID, set-group-ID or file capabilities (`AT_SECURE` of
@@ -83,12 +80,8 @@ pub fn heed_children() -> Result<()> {
 
 /// Ignores both signals again if they were ignored at the start. Async-signal-safe: for a new process between fork and exec.
 pub(crate) fn ignore_as_at_start() -> Result<()> {
-    for signal in [libc::SIGPIPE, libc::SIGCHLD] {
-        if ignored_at_start(signal) {
-            set(signal, libc::SIG_IGN)?;
-        }
-    }
-    Ok(())
+    let ignored = IGNORED.iter().filter(|(_, ignored)| ignored.load(Ordering::Relaxed));
+    ignored.map(|(signal, _)| *signal).try_for_each(|signal| set(signal, libc::SIG_IGN))
 }
 
 fn set(signal: i32, action: libc::sighandler_t) -> Result<()> {

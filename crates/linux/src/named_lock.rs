@@ -40,8 +40,10 @@ pub enum Attempt {
 pub struct Holder {
     /// Hangs up when the lock is released. `None`: the holder accepts no connection at present.
     connection: Option<OwnedFd>,
-    pid: Option<i32>,
-    user: Option<u32>,
+    /// The process that took the lock. `None`: unknown, because it is in another PID namespace or accepts no connection.
+    pub pid: Option<i32>,
+    /// The user whose process took the lock. `None`: unknown, because it accepts no connection.
+    pub user: Option<u32>,
 }
 
 /// Takes the lock `name`, of at most 107 bytes, unless another process holds it: `socket(2)`, `bind(2)`, `listen(2)`.
@@ -81,18 +83,6 @@ pub fn try_take(name: &str) -> Result<Attempt> {
 }
 
 impl Holder {
-    /// The process that took the lock. `None`: unknown, because it is in another PID namespace or accepts no connection.
-    #[must_use]
-    pub fn pid(&self) -> Option<i32> {
-        self.pid
-    }
-
-    /// The user whose process took the lock. `None`: unknown, because it accepts no connection.
-    #[must_use]
-    pub fn user(&self) -> Option<u32> {
-        self.user
-    }
-
     /// `poll(2)`: waits until another attempt is worthwhile (`true`) or until `or` is readable (`false`).
     pub fn wait(&self, or: BorrowedFd<'_>) -> Result<bool> {
         let mut both = vec![PollFd::new(&or, PollFlags::IN)];
@@ -129,7 +119,7 @@ fn listener(connection: &OwnedFd) -> Result<libc::ucred> {
 }
 
 fn failed(call: &'static str, name: &str, errno: Errno) -> Error {
-    Error::from_errno(call, errno.raw_os_error()).on(name)
+    crate::failed(call)(errno).on(name)
 }
 
 #[cfg(test)]
@@ -162,8 +152,8 @@ mod tests {
         let name = name("drop");
         let lock = taken(&name);
         let holder = held(&name);
-        assert_eq!(holder.pid(), Some(std::process::id() as i32));
-        assert_eq!(holder.user(), Some(rustix::process::geteuid().as_raw()));
+        assert_eq!(holder.pid, Some(std::process::id() as i32));
+        assert_eq!(holder.user, Some(rustix::process::geteuid().as_raw()));
         let waiting = std::thread::spawn(move || {
             let (silent, _bell) = std::io::pipe().unwrap();
             holder.wait(silent.as_fd()).unwrap()
@@ -187,7 +177,7 @@ mod tests {
         .unwrap();
         (&told).read_exact(&mut [0]).unwrap();
         let holder = held(&name);
-        assert_eq!(holder.pid(), Some(child.id()));
+        assert_eq!(holder.pid, Some(child.id()));
         child.kill().unwrap();
         let (silent, _bell) = std::io::pipe().unwrap();
         assert!(holder.wait(silent.as_fd()).unwrap());
@@ -210,7 +200,7 @@ mod tests {
         let deaf = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
         bind(&deaf, &address).unwrap();
         let holder = held(&name);
-        assert_eq!((holder.pid(), holder.user()), (None, None));
+        assert_eq!((holder.pid, holder.user), (None, None));
         let (silent, _bell) = std::io::pipe().unwrap();
         assert!(holder.wait(silent.as_fd()).unwrap(), "it returns by itself");
         assert_eq!(try_take(&"x".repeat(200)).unwrap_err().errno(), libc::ENAMETOOLONG);

@@ -134,8 +134,8 @@ fn namespace() -> Result<Option<String>, BadUsage> {
 
 /// Describes the holder: command line, if readable, process ID and user. Any user may take a lock.
 fn describe(holder: &Holder) -> String {
-    let user = holder.user().map(|user| format!("user {user}"));
-    let Some(pid) = holder.pid() else {
+    let user = holder.user.map(|user| format!("user {user}"));
+    let Some(pid) = holder.pid else {
         let user = user.map(|user| format!(" ({user})")).unwrap_or_default();
         return format!("a process that cannot be seen from here{user}");
     };

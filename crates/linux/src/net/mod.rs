@@ -84,9 +84,9 @@ pub fn send(socket: &UdpSocket, datagram: &[u8]) -> Result<Sent> {
     Sent::of_returned("send", returned)
 }
 
-/// Control messages of up to eight bytes each, aligned for the kernel.
+/// Room for control messages, aligned for the kernel.
 #[repr(C, align(8))]
-struct Control([u8; 64]);
+struct Control<const BYTES: usize>([u8; BYTES]);
 
 /// A request of a datagram to the kernel: a control message of level `SOL_SOCKET`.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +98,7 @@ enum Wish {
 }
 
 /// Writes one or two control messages and points the message to them. The message must not outlive `control`.
-fn attach(message: &mut libc::msghdr, control: &mut Control, wishes: &[Wish]) {
+fn attach(message: &mut libc::msghdr, control: &mut Control<64>, wishes: &[Wish]) {
     let wishes = &wishes[..wishes.len().min(2)];
     message.msg_control = control.0.as_mut_ptr().cast();
     let kind_and_size = |wish: &Wish| match wish {
@@ -147,7 +147,7 @@ pub struct Batch {
     pieces: Vec<libc::iovec>,
     messages: Vec<libc::mmsghdr>,
     /// The control messages of each datagram.
-    controls: Vec<Control>,
+    controls: Vec<Control<64>>,
 }
 
 impl std::fmt::Debug for Batch {
@@ -246,10 +246,6 @@ pub fn ask_in_batch(batch: &mut Batch, n: usize, asks: bool) {
     batch.wish(n, if asks { &[Wish::Stamp] } else { &[] });
 }
 
-/// Room for the control messages of one datagram.
-#[repr(C, align(8))]
-struct ReceivedControl([u8; 256]);
-
 /// `recvmsg(2)`: returns the datagram's length (0 on the error queue) and passes each control message to `see`. `None`: nothing there.
 fn receive_with(
     socket: &UdpSocket,
@@ -257,7 +253,7 @@ fn receive_with(
     flags: i32,
     mut see: impl FnMut(i32, i32, &[u8]),
 ) -> Result<Option<usize>> {
-    let mut control = ReceivedControl([0; 256]);
+    let mut control = Control([0; 256]);
     let mut piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: all zero is a valid msghdr.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
