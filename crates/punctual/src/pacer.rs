@@ -51,6 +51,11 @@ pub enum CatchUp {
 }
 
 impl CatchUp {
+    /// The depth of a token bucket, at least 1.
+    fn depth(self) -> Option<u64> {
+        if let Self::Bucket { depth } = self { Some(depth.max(1)) } else { None }
+    }
+
     /// The grid of the catch-up rate; it holds nothing back yet.
     fn hurry(self, rate: Rate) -> Grid {
         let rate = match self {
@@ -135,16 +140,6 @@ impl Pacer {
 }
 
 impl<C: Clock> Pacer<C> {
-    fn start(sleeper: Sleeper<C>, rate: Rate, batch: BatchSize, catch_up: CatchUp) -> Self {
-        let now = sleeper.now();
-        let saved = match catch_up {
-            CatchUp::Bucket { depth } => rate.time_of(depth.max(1) - 1),
-            CatchUp::AtOnce | CatchUp::Gradually { .. } => 0,
-        };
-        let grid = Grid::new(rate, now.plus_nanos(saved.saturating_neg()));
-        Self { sleeper, grid, index: 0, batch, catch_up, hurry: catch_up.hurry(rate), forfeited: 0 }
-    }
-
     /// Restarts at `rate`, with the first event due at `start`. Keeps the learned margins.
     pub fn restart(&mut self, start: impl Into<Moment>, rate: Rate) {
         self.grid = Grid::new(rate, start.into());
@@ -159,21 +154,6 @@ impl<C: Clock> Pacer<C> {
 
     /// Like [`next`](Self::next), but returns `None`, without any effect, if a signal interrupts the sleep and `give_up` then returns true.
     pub fn next_unless(&mut self, give_up: impl Fn() -> bool) -> Option<Batch> {
-        self.wait_for_batch(give_up)
-    }
-
-    /// Waits until the next batch is due. Without [batching](PacerOptions::batch), a batch is one event.
-    // Not an iterator: it never ends, and a `for` loop would rule out a change of rate.
-    #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Batch {
-        loop {
-            if let Some(batch) = self.wait_for_batch(|| false) {
-                return batch;
-            }
-        }
-    }
-
-    fn wait_for_batch(&mut self, give_up: impl Fn() -> bool) -> Option<Batch> {
         let rate = self.grid.rate();
         let count = self.batch_size();
         let mut deadline = self.last_of(count);
@@ -202,6 +182,17 @@ impl<C: Clock> Pacer<C> {
         Some(Batch { index, count, deadline, woke_at: wake.woke_at, forfeited, slept: wake.slept, spun: wake.spun })
     }
 
+    /// Waits until the next batch is due. Without [batching](PacerOptions::batch), a batch is one event.
+    // Not an iterator: it never ends, and a `for` loop would rule out a change of rate.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Batch {
+        loop {
+            if let Some(batch) = self.next_unless(|| false) {
+                return batch;
+            }
+        }
+    }
+
     /// The due time of the last of the next `count` events.
     fn last_of(&self, count: u64) -> Moment {
         let mut grid = self.grid;
@@ -213,8 +204,8 @@ impl<C: Clock> Pacer<C> {
 
     /// Forfeits the events that the bucket does not hold at `now`. Returns how many.
     fn forfeit(&mut self, rate: Rate, now: Moment) -> u64 {
-        let CatchUp::Bucket { depth } = self.catch_up else { return 0 };
-        let full = now.plus_nanos(-rate.time_of(depth.max(1) - 1));
+        let Some(depth) = self.catch_up.depth() else { return 0 };
+        let full = now.plus_nanos(-rate.time_of(depth - 1));
         let behind = full.nanos_since(self.grid.next());
         if behind <= 0 {
             return 0;
@@ -222,13 +213,6 @@ impl<C: Clock> Pacer<C> {
         self.grid.restart_at(full);
         // Less than a period costs no whole event, but the grid still moves.
         rate.periods_in(behind)
-    }
-
-    fn depth(&self) -> u64 {
-        match self.catch_up {
-            CatchUp::Bucket { depth } => depth.max(1),
-            CatchUp::AtOnce | CatchUp::Gradually { .. } => u64::MAX,
-        }
     }
 
     /// Changes the rate. The next event keeps its due time, or is due one new period from now if that is earlier. Then the new rate holds.
@@ -253,7 +237,7 @@ impl<C: Clock> Pacer<C> {
     /// The number of events per batch at the present rate.
     #[must_use]
     pub fn batch_size(&self) -> u64 {
-        self.batch.size(self.grid.rate()).min(self.depth())
+        self.batch.size(self.grid.rate()).min(self.catch_up.depth().unwrap_or(u64::MAX))
     }
 
     /// Events released so far.
@@ -329,6 +313,10 @@ impl<C: Clock> PacerOptions<C> {
     /// Builds a pacer for the calling thread.
     #[must_use]
     pub fn build(self) -> Pacer<C> {
-        Pacer::start(self.sleeper.build(), self.rate, self.batch, self.catch_up)
+        let Self { sleeper, rate, batch, catch_up } = self;
+        let sleeper = sleeper.build();
+        let saved = catch_up.depth().map_or(0, |depth| rate.time_of(depth - 1));
+        let grid = Grid::new(rate, sleeper.now().plus_nanos(saved.saturating_neg()));
+        Pacer { sleeper, grid, index: 0, batch, catch_up, hurry: catch_up.hurry(rate), forfeited: 0 }
     }
 }

@@ -135,13 +135,6 @@ impl Default for Sleeper {
 }
 
 impl<C: Clock> Sleeper<C> {
-    fn from_options(clock: C, strategy: Strategy, aim: Aim, cap_ns: u32) -> Self {
-        let aim = if strategy == Strategy::Compensated { Aim::Typical } else { aim };
-        let slack = FineSlack::new(clock.uses_kernel_timers());
-        let learner = MarginLearner::new(aim, cap_ns);
-        Self { clock, strategy, learner, until_housekeeping: 1, run_delay_ns: None, kept: true, slack }
-    }
-
     /// The current time of the sleeper's clock.
     #[inline]
     #[must_use]
@@ -384,8 +377,11 @@ impl<C: Clock> SleeperOptions<C> {
     /// Builds a sleeper for the calling thread.
     #[must_use]
     pub fn build(self) -> Sleeper<C> {
-        let cap = u32::try_from(self.longest_margin.as_nanos()).unwrap_or(MarginLearner::LARGEST_CAP_NS);
-        Sleeper::from_options(self.clock, self.strategy, self.aim, cap)
+        let Self { clock, strategy, aim, longest_margin } = self;
+        let aim = if strategy == Strategy::Compensated { Aim::Typical } else { aim };
+        let cap_ns = u32::try_from(longest_margin.as_nanos()).unwrap_or(MarginLearner::LARGEST_CAP_NS);
+        let (slack, learner) = (FineSlack::new(clock.uses_kernel_timers()), MarginLearner::new(aim, cap_ns));
+        Sleeper { clock, strategy, learner, until_housekeeping: 1, run_delay_ns: None, kept: true, slack }
     }
 }
 

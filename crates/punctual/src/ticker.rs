@@ -274,17 +274,14 @@ impl<C: Clock> TickerOptions<C> {
 
     /// Sets the sleeper, its clock included.
     pub fn sleeper<D: Clock>(self, sleeper: SleeperOptions<D>) -> TickerOptions<D> {
-        TickerOptions { sleeper, rate: self.rate, start: self.start, behavior: self.behavior }
+        let Self { rate, start, behavior, .. } = self;
+        TickerOptions { sleeper, rate, start, behavior }
     }
 
     /// Sets the clock: another [`SystemClock`], or a [`ManualClock`](crate::ManualClock) for tests (default: `CLOCK_MONOTONIC`).
     pub fn clock<D: Clock>(self, clock: D) -> TickerOptions<D> {
-        TickerOptions {
-            sleeper: self.sleeper.clock(clock),
-            rate: self.rate,
-            start: self.start,
-            behavior: self.behavior,
-        }
+        let Self { sleeper, rate, start, behavior } = self;
+        TickerOptions { sleeper: sleeper.clock(clock), rate, start, behavior }
     }
 
     /// Builds a ticker for the calling thread. Refuses an invalid rate.
