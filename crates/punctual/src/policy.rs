@@ -100,30 +100,28 @@ pub enum PolicyError {
 }
 
 impl Policy {
+    /// Its name on the command line, its name in the kernel, and the kernel's number.
+    const fn names(&self) -> (&'static str, &'static str, u32) {
+        match self {
+            Self::Other => ("other", "SCHED_OTHER", sched::OTHER),
+            Self::Batch => ("batch", "SCHED_BATCH", sched::BATCH),
+            Self::Idle => ("idle", "SCHED_IDLE", sched::IDLE),
+            Self::RoundRobin(_) => ("rr", "SCHED_RR", sched::RR),
+            Self::Fifo(_) => ("fifo", "SCHED_FIFO", sched::FIFO),
+            Self::Deadline { .. } => ("deadline", "SCHED_DEADLINE", sched::DEADLINE),
+        }
+    }
+
     /// Its name on the command line, without parameters.
     #[must_use]
     pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Other => "other",
-            Self::Batch => "batch",
-            Self::Idle => "idle",
-            Self::RoundRobin(_) => "rr",
-            Self::Fifo(_) => "fifo",
-            Self::Deadline { .. } => "deadline",
-        }
+        self.names().0
     }
 
     /// Its name in the kernel and in sched(7), without parameters: `SCHED_FIFO`.
     #[must_use]
     pub const fn kernel_name(&self) -> &'static str {
-        match self {
-            Self::Other => "SCHED_OTHER",
-            Self::Batch => "SCHED_BATCH",
-            Self::Idle => "SCHED_IDLE",
-            Self::RoundRobin(_) => "SCHED_RR",
-            Self::Fifo(_) => "SCHED_FIFO",
-            Self::Deadline { .. } => "SCHED_DEADLINE",
-        }
+        self.names().1
     }
 
     /// Whether threads under it run before all threads of the fair class: SCHED_RR, SCHED_FIFO, SCHED_DEADLINE.
@@ -154,21 +152,11 @@ impl Policy {
 
     /// What to hand to the kernel. `nice` is what SCHED_OTHER and SCHED_BATCH threads keep.
     pub(crate) fn attributes(&self, nice: i32) -> Attributes {
-        let mut attributes = Attributes { nice, ..Attributes::default() };
-        match *self {
-            Self::Other => attributes.policy = sched::OTHER,
-            Self::Batch => attributes.policy = sched::BATCH,
-            Self::Idle => attributes.policy = sched::IDLE,
-            Self::RoundRobin(priority) => {
-                (attributes.policy, attributes.priority) = (sched::RR, u32::from(priority));
-            }
-            Self::Fifo(priority) => (attributes.policy, attributes.priority) = (sched::FIFO, u32::from(priority)),
-            Self::Deadline { runtime, deadline, period } => {
-                attributes.policy = sched::DEADLINE;
-                attributes.runtime_ns = nanoseconds(runtime);
-                attributes.deadline_ns = nanoseconds(deadline);
-                attributes.period_ns = nanoseconds(period);
-            }
+        let priority = self.priority().unwrap_or(0).into();
+        let mut attributes = Attributes { policy: self.names().2, priority, nice, ..Attributes::default() };
+        if let Self::Deadline { runtime, deadline, period } = *self {
+            [attributes.runtime_ns, attributes.deadline_ns, attributes.period_ns] =
+                [runtime, deadline, period].map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         }
         // A real-time thread that starts a helper, a pool or a child must not make those real-time by accident. The
         // kernel lets no SCHED_DEADLINE thread start any otherwise (EAGAIN).
@@ -194,10 +182,6 @@ impl Policy {
             _ => return None,
         })
     }
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn check_deadline(policy: &Policy, runtime: Duration, deadline: Duration, period: Duration) -> Result<(), PolicyError> {
