@@ -7,15 +7,13 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-use rustix::fs::{Access, access};
-
 use super::set::Conditions;
 use super::surroundings::{Reason, Surroundings};
 use super::{Applying, Condition, Definition, Facts, Frequency, Held, InvalidValue, Probe, Scope, Target, Value, cpu};
 use crate::cpu_set::CpuSet;
 use crate::cpufreq::{Attribute, Error, FREQUENCY, GovernorGuard, format_frequency, parse_frequency};
 use crate::need::Need;
-use crate::restore::{LockWait, NotRestored};
+use crate::restore::{LockWait, NotRestored, files};
 
 /// Longest wait for another program that holds the settings; it may be about to end.
 const PATIENCE: LockWait = LockWait::AtMost(Duration::from_secs(2));
@@ -69,8 +67,7 @@ impl Definition for FrequencyCondition {
             if !path.exists() {
                 return Err(Reason::new(format!("there is no {}", path.display()), Need::AttributeOfDriver));
             }
-            access(&path, Access::WRITE_OK)
-                .map_err(|errno| crate::restore::Error::io("writing to", path, errno.into()).into())
+            Ok(files::writable(&path)?)
         };
         Probe::Found(found())
     }

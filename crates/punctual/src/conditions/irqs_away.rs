@@ -6,11 +6,8 @@
 //! reported.
 
 use std::cell::LazyCell;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use rustix::fs::{Access, access};
 
 use super::set::Conditions;
 use super::surroundings::{Reason, Surroundings};
@@ -19,7 +16,7 @@ use crate::cpu_set::CpuSet;
 use crate::need::Need;
 use crate::restore::journal::Journal;
 use crate::restore::keeper::Keeper;
-use crate::restore::{Error, FileForm, Form, HIGHEST_ITEM, LockWait, NotRestored, Setting, files, put_back, replay};
+use crate::restore::{Error, FileForm, Form, LockWait, NotRestored, Setting, files, put_back, replay};
 
 /// Longest wait for another program that moves interrupts; it may be about to end.
 const PATIENCE: LockWait = LockWait::AtMost(Duration::from_secs(2));
@@ -31,7 +28,7 @@ static FORM: Form = Form {
     journal: "irqs",
     lock: "irqs-lock",
     folder: "proc/irq",
-    item: "",
+    prefix: "",
     files: &[FileForm { name: FILE, accepts: is_list, is_taken_up_later: false }],
     bytes: "0-9,-",
 };
@@ -133,8 +130,8 @@ impl Away {
     /// Moves all movable interrupts. Returns those that stay, by number and name.
     fn move_all(&mut self) -> Result<Vec<String>, Error> {
         let mut stay = Vec::new();
-        for number in numbers(&self.root) {
-            let folder = self.root.join(FORM.folder).join(number.to_string());
+        for number in FORM.numbers(&self.root) {
+            let folder = FORM.item(&self.root, number);
             let Some(list) = files::read(&folder.join(FILE)) else { continue };
             let Some(target) = self.target(&list) else { continue };
             let (Some(was), Some(wanted)) = (setting(number, &list), setting(number, &target)) else { continue };
@@ -207,15 +204,6 @@ fn online(root: &Path) -> Result<CpuSet, Reason> {
     files::read(&path).and_then(|online| online.parse().ok()).ok_or_else(missing)
 }
 
-/// Interrupt numbers, ascending.
-fn numbers(root: &Path) -> Vec<usize> {
-    let entries = std::fs::read_dir(root.join(FORM.folder)).into_iter().flatten().filter_map(Result::ok);
-    let number = |name: &str| name.parse::<usize>().ok().filter(|number| *number <= HIGHEST_ITEM);
-    let mut numbers: Vec<usize> = entries.filter_map(|entry| number(&entry.file_name().to_string_lossy())).collect();
-    numbers.sort_unstable();
-    numbers
-}
-
 /// The name of an interrupt's handler: its folder has a subfolder of that name.
 fn handler(folder: &Path) -> Option<String> {
     let entries = std::fs::read_dir(folder).ok()?.filter_map(Result::ok);
@@ -225,12 +213,11 @@ fn handler(folder: &Path) -> Option<String> {
 
 /// Whether this user may move interrupts.
 fn writable(root: &Path) -> Result<(), Reason> {
-    let Some(first) = numbers(root).first().copied() else {
+    let Some(first) = FORM.numbers(root).first().copied() else {
         let why = format!("{} has no interrupt", root.join(FORM.folder).display());
         return Err(Reason::new(why, Need::InterruptFolder));
     };
-    let path = root.join(FORM.folder).join(first.to_string()).join(FILE);
-    Ok(access(&path, Access::WRITE_OK).map_err(|errno| Error::io("writing to", path, io::Error::from(errno)))?)
+    Ok(files::writable(&FORM.item(root, first).join(FILE))?)
 }
 
 #[cfg(test)]

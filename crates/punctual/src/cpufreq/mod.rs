@@ -198,7 +198,7 @@ static FORM: Form = Form {
     journal: "journal",
     lock: "lock",
     folder: "sys/devices/system/cpu/cpufreq",
-    item: "policy",
+    prefix: "policy",
     files: &[
         FileForm { name: "scaling_governor", accepts: is_name, is_taken_up_later: false },
         FileForm { name: "scaling_setspeed", accepts: is_frequency, is_taken_up_later: false },
@@ -258,13 +258,10 @@ impl Attribute {
     /// Attributes that change with this one. A change of governor also changes the speed under `userspace` and, with
     /// drivers that choose in hardware, the preference.
     #[must_use]
-    const fn takes_along(self) -> &'static [Self] {
+    const fn takes_along(&self) -> &[Self] {
         match self {
             Self::Governor => &[Self::Governor, Self::SetSpeed, Self::Preference],
-            Self::SetSpeed => &[Self::SetSpeed],
-            Self::Preference => &[Self::Preference],
-            Self::MinFrequency => &[Self::MinFrequency],
-            Self::MaxFrequency => &[Self::MaxFrequency],
+            _ => std::slice::from_ref(self),
         }
     }
 }

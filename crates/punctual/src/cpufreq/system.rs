@@ -10,8 +10,8 @@ use punctual_linux::sched;
 use super::{Attribute, Error, FORM, IN_A_VIRTUAL_MACHINE};
 use crate::cpu_set::CpuSet;
 use crate::restore;
+use crate::restore::StateDir;
 use crate::restore::files::{number, read, words};
-use crate::restore::{HIGHEST_ITEM, StateDir};
 
 /// A root of the file system with `sys` and `proc` in it, and the folder of the journal.
 #[derive(Debug, Clone)]
@@ -46,32 +46,18 @@ impl Cpufreq {
         self.root.join("sys/devices/system/cpu")
     }
 
-    /// The folder of the policies.
-    pub(super) fn policies_folder(&self) -> PathBuf {
-        self.root.join(FORM.folder)
-    }
-
     /// The values of an attribute in the policies of these CPUs. Reads two files of each.
     pub(crate) fn shown(&self, attribute: Attribute, cpus: &CpuSet) -> Vec<String> {
         let value = |number: usize| {
-            let affected = words(&self.policies_folder().join(format!("policy{number}/affected_cpus")));
+            let affected = words(&FORM.item(&self.root, number).join("affected_cpus"));
             let concerned = affected.iter().filter_map(|cpu| cpu.parse().ok()).any(|cpu| cpus.contains(cpu));
             read(&self.file(number, attribute)).filter(|_| concerned)
         };
-        self.numbers().into_iter().filter_map(value).collect()
-    }
-
-    /// The numbers of all policies.
-    fn numbers(&self) -> Vec<usize> {
-        let entries = std::fs::read_dir(self.policies_folder()).into_iter().flatten().filter_map(Result::ok);
-        let number_in = |name: &str| name.strip_prefix("policy")?.parse::<usize>().ok().filter(|n| *n <= HIGHEST_ITEM);
-        let mut numbers: Vec<usize> = entries.filter_map(|e| number_in(&e.file_name().to_string_lossy())).collect();
-        numbers.sort_unstable();
-        numbers
+        FORM.numbers(&self.root).into_iter().filter_map(value).collect()
     }
 
     pub(crate) fn file(&self, policy: usize, attribute: Attribute) -> PathBuf {
-        self.policies_folder().join(format!("policy{policy}")).join(attribute.file())
+        FORM.item(&self.root, policy).join(attribute.file())
     }
 
     /// All policies, by number.
@@ -79,13 +65,12 @@ impl Cpufreq {
     /// # Errors
     /// [`Error::NotExposed`] if there is none: a virtual machine, or no driver.
     pub fn policies(&self) -> Result<Vec<CpufreqPolicy>, Error> {
-        let at = self.policies_folder();
-        let numbers = self.numbers();
+        let numbers = FORM.numbers(&self.root);
         if numbers.is_empty() {
-            return Err(Error::NotExposed { at, why: self.why_not_exposed() });
+            return Err(Error::NotExposed { at: self.root.join(FORM.folder), why: self.why_not_exposed() });
         }
         let cpu = self.cpu_folder();
-        Ok(numbers.into_iter().map(|n| CpufreqPolicy::read(n, &at.join(format!("policy{n}")), &cpu)).collect())
+        Ok(numbers.into_iter().map(|n| CpufreqPolicy::read(n, &FORM.item(&self.root, n), &cpu)).collect())
     }
 
     /// The policies of these CPUs, each once; all if none is named.

@@ -3,11 +3,11 @@
 use std::fs::{DirBuilder, File};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, openat};
+use rustix::fs::{Access, FileType, FlockOperation, Mode, OFlags, access, flock, fstat, openat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -35,7 +35,7 @@ impl StateDir {
     pub fn system() -> Self {
         let user = geteuid();
         let run = Path::new("/run");
-        if user.is_root() && rustix::fs::access(run, rustix::fs::Access::WRITE_OK).is_ok() {
+        if user.is_root() && access(run, Access::WRITE_OK).is_ok() {
             return Self(run.join("punctual"));
         }
         match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute() && path.is_dir())
@@ -64,40 +64,22 @@ impl StateDir {
             Err(source) => return Err(Error::io("making the journal's folder", &self.0, source)),
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let wrong = |why: &str| Err(Error::UnsafePlace { path: self.0.clone(), why: why.into() });
         // The opened folder is judged and used: another one may have its name by now.
-        let folder = match rustix::fs::open(&self.0, flags, Mode::empty()) {
-            Ok(folder) => folder,
-            Err(Errno::NOTDIR | Errno::LOOP) => return wrong("it is no folder"),
-            Err(errno) => return Err(Error::io("opening", &self.0, errno.into())),
-        };
-        let facts = fstat(&folder).map_err(|errno| Error::io("looking at", &self.0, errno.into()))?;
-        if facts.st_uid != geteuid().as_raw() {
-            return wrong("it belongs to another user");
+        match rustix::fs::open(&self.0, flags, Mode::empty()) {
+            Ok(folder) => trusted(folder, &self.0, false),
+            Err(Errno::NOTDIR | Errno::LOOP) => Err(unsafe_place(&self.0, "it is no folder")),
+            Err(errno) => Err(Error::io("opening", &self.0, errno.into())),
         }
-        if facts.st_mode & 0o022 != 0 {
-            return wrong("others may write to it");
-        }
-        Ok(folder)
     }
 
     /// Opens a file of the folder for reading and writing. Refuses a file that another user could have put there.
     pub(crate) fn open(&self, name: &str) -> Result<File, Error> {
         let path = self.0.join(name);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = match openat(self.folder()?, name, flags, Mode::from_raw_mode(0o600)) {
-            Ok(file) => File::from(file),
-            Err(Errno::LOOP) => return Err(Error::UnsafePlace { path, why: "it is a link".into() }),
-            Err(errno) => return Err(Error::io("opening", path, errno.into())),
-        };
-        let about = file.metadata().map_err(|e| Error::io("looking at", &path, e))?;
-        let wrong = |why: &str| Err(Error::UnsafePlace { path: path.clone(), why: why.into() });
-        match about {
-            _ if !about.is_file() => wrong("it is no ordinary file"),
-            _ if about.uid() != geteuid().as_raw() => wrong("it belongs to another user"),
-            _ if about.mode() & 0o022 != 0 => wrong("others may write to it"),
-            _ if about.nlink() != 1 => wrong("it has more than one name"),
-            _ => Ok(file),
+        match openat(self.folder()?, name, flags, Mode::from_raw_mode(0o600)) {
+            Ok(file) => trusted(file, &path, true).map(File::from),
+            Err(Errno::LOOP) => Err(unsafe_place(&path, "it is a link")),
+            Err(errno) => Err(Error::io("opening", path, errno.into())),
         }
     }
 
@@ -125,6 +107,25 @@ impl StateDir {
         written.map_err(|source| Error::io("writing", self.0.join(form.lock), source))?;
         Ok(file)
     }
+}
+
+/// Refuses an open folder or file that another user could have put there, or could change.
+fn trusted(opened: OwnedFd, path: &Path, is_file: bool) -> Result<OwnedFd, Error> {
+    let facts = fstat(&opened).map_err(|errno| Error::io("looking at", path, errno.into()))?;
+    let faults = [
+        (is_file && !FileType::from_raw_mode(facts.st_mode).is_file(), "it is no ordinary file"),
+        (facts.st_uid != geteuid().as_raw(), "it belongs to another user"),
+        (facts.st_mode & 0o022 != 0, "others may write to it"),
+        (is_file && facts.st_nlink != 1, "it has more than one name"),
+    ];
+    match faults.into_iter().find(|(has_it, _)| *has_it) {
+        Some((_, why)) => Err(unsafe_place(path, why)),
+        None => Ok(opened),
+    }
+}
+
+fn unsafe_place(path: &Path, why: &str) -> Error {
+    Error::UnsafePlace { path: path.to_owned(), why: why.into() }
 }
 
 /// The lock's holder, by name and process ID. The keeper of a program that was killed holds the lock until it has restored the settings.
@@ -172,6 +173,11 @@ pub(crate) fn write(path: &Path, value: &str) -> Result<(), Error> {
     let mut file: File =
         std::fs::OpenOptions::new().write(true).truncate(true).custom_flags(flags).open(path).map_err(failed)?;
     file.write_all(format!("{value}\n").as_bytes()).map_err(failed)
+}
+
+/// Whether this user may write into the file.
+pub(crate) fn writable(path: &Path) -> Result<(), Error> {
+    access(path, Access::WRITE_OK).map_err(|errno| Error::io("writing to", path, errno.into()))
 }
 
 /// Longest delay until a written value shows. The kernel applies a frequency limit in a worker thread (`schedule_work`

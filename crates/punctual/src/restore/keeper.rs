@@ -110,7 +110,7 @@ impl Keeper {
             .arg(root.join(form.folder))
             .arg(journal)
             .arg(threads.unwrap_or(Path::new("/dev/null")))
-            .arg(form.item)
+            .arg(form.prefix)
             .arg(format!(" {} ", form.files.iter().map(|file| file.name).collect::<Vec<_>>().join(" ")))
             .arg(form.bytes)
             .env_clear()

@@ -118,11 +118,27 @@ pub(crate) struct Form {
     /// The folder of the items, below the root.
     pub(crate) folder: &'static str,
     /// Prefix of an item's folder: `policy` of `policy0`.
-    pub(crate) item: &'static str,
+    pub(crate) prefix: &'static str,
     /// The files of an item.
     pub(crate) files: &'static [FileForm],
     /// The bytes of values, as a shell pattern set. The keeper accepts no other.
     pub(crate) bytes: &'static str,
+}
+
+impl Form {
+    /// The numbers of the items below `root`, ascending.
+    pub(crate) fn numbers(&self, root: &Path) -> Vec<usize> {
+        let entries = std::fs::read_dir(root.join(self.folder)).into_iter().flatten().flatten();
+        let number = |name: &str| name.strip_prefix(self.prefix)?.parse().ok().filter(|number| *number <= HIGHEST_ITEM);
+        let mut numbers: Vec<usize> = entries.filter_map(|e| number(&e.file_name().to_string_lossy())).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// The folder of an item below `root`.
+    pub(crate) fn item(&self, root: &Path, number: usize) -> PathBuf {
+        root.join(self.folder).join(format!("{}{number}", self.prefix))
+    }
 }
 
 /// One file of an item.
@@ -180,14 +196,14 @@ impl Setting {
 
     /// Its path on a machine whose files are below `root`.
     pub(crate) fn path(&self, root: &Path) -> PathBuf {
-        root.join(self.form.folder).join(format!("{}{}", self.form.item, self.number)).join(self.file_form.name)
+        self.form.item(root, self.number).join(self.file_form.name)
     }
 
     /// Parses exactly the format of [`Display`](fmt::Display): a number, a known file, a plain value.
     pub(crate) fn parse(form: &'static Form, line: &str) -> Option<Self> {
         let mut words = line.split(' ');
         let (item, file, value) = (words.next()?, words.next()?, words.next()?);
-        let number = item.strip_prefix(form.item)?;
+        let number = item.strip_prefix(form.prefix)?;
         let plain = !number.is_empty() && number.len() <= 4 && number.bytes().all(|b| b.is_ascii_digit());
         let number = number.parse().ok().filter(|n| plain && *n <= HIGHEST_ITEM)?;
         let setting = Self::new(form, file, number, value)?;
@@ -197,7 +213,7 @@ impl Setting {
 
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{} {} {}", self.form.item, self.number, self.file_form.name, self.value)
+        write!(f, "{}{} {} {}", self.form.prefix, self.number, self.file_form.name, self.value)
     }
 }
 
@@ -225,7 +241,7 @@ pub(crate) struct Left {
 impl From<Left> for NotRestored {
     fn from(left: Left) -> Self {
         let Setting { form, file_form, number, value } = left.setting;
-        let (item, file) = (format!("{}{number}", form.item), file_form.name);
+        let (item, file) = (format!("{}{number}", form.prefix), file_form.name);
         let needs =
             Need::ValueWritten { file: PathBuf::from(format!("/{}/{item}/{file}", form.folder)), value: value.clone() };
         Self { what: format!("{item} {file}"), was: value, why: left.why, needs }

@@ -32,7 +32,7 @@ fn usual() -> tempfile::TempDir {
 }
 
 fn lists(root: &Path) -> Vec<String> {
-    numbers(root).iter().filter_map(|n| files::read(&root.join(format!("proc/irq/{n}/{FILE}")))).collect()
+    FORM.numbers(root).iter().filter_map(|n| files::read(&root.join(format!("proc/irq/{n}/{FILE}")))).collect()
 }
 
 /// On the fixture, for CPU 1; the thread itself may run elsewhere.
