@@ -25,7 +25,7 @@ impl RawCounter {
     /// On x86, the CPU announces an invariant TSC (CPUID 8000_0007H:EDX bit 8), or it is the kernel's clock source. In both cases the
     /// kernel must not have marked it unstable. The error names the failed condition.
     pub fn open() -> Result<Self, Unavailable> {
-        arch_availability().map(|()| Self(()))
+        arch::availability().map(|()| Self(()))
     }
 
     /// The counter's name.
@@ -38,137 +38,15 @@ impl RawCounter {
     #[inline]
     #[must_use]
     pub fn ticks(self) -> u64 {
-        read()
+        arch::read()
     }
 
     /// Reads the counter after all earlier loads complete and before any later instruction starts.
     #[inline]
     #[must_use]
     pub fn ticks_serialised(self) -> u64 {
-        read_serialised()
+        arch::read_serialised()
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn read() -> u64 {
-    // SAFETY: a `RawCounter` exists, so RDTSC is allowed in this thread (see `arch_availability`).
-    unsafe { std::arch::x86_64::_rdtsc() }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn read_serialised() -> u64 {
-    // SAFETY: as above; LFENCE belongs to SSE2, which every x86-64 CPU has.
-    unsafe {
-        std::arch::x86_64::_mm_lfence();
-        let ticks = std::arch::x86_64::_rdtsc();
-        std::arch::x86_64::_mm_lfence();
-        ticks
-    }
-}
-
-#[cfg(target_arch = "aarch64")]
-#[inline]
-fn read() -> u64 {
-    let ticks: u64;
-    // SAFETY: Linux lets programs read CNTVCT_EL0 on every 64-bit Arm CPU (or emulates it where an erratum forbids).
-    unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags)) };
-    ticks
-}
-
-#[cfg(target_arch = "aarch64")]
-#[inline]
-fn read_serialised() -> u64 {
-    let ticks: u64;
-    // SAFETY: as above; ISB only orders.
-    unsafe {
-        std::arch::asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) ticks, options(nostack, preserves_flags));
-    };
-    ticks
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn read() -> u64 {
-    unreachable!("no RawCounter can be opened on this architecture")
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn read_serialised() -> u64 {
-    read()
-}
-
-/// Whether the counter can serve as a clock; otherwise the reason.
-#[cfg(target_arch = "aarch64")]
-#[allow(clippy::unnecessary_wraps)]
-fn arch_availability() -> Result<(), Unavailable> {
-    // The architecture requires one fixed rate on all CPUs, in idle states too (Arm ARM, "The Generic Timer").
-    Ok(())
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn arch_availability() -> Result<(), Unavailable> {
-    Err(Unavailable(format!("programs cannot read a CPU counter on {}", std::env::consts::ARCH)))
-}
-
-#[cfg(target_arch = "x86_64")]
-fn arch_availability() -> Result<(), Unavailable> {
-    if rdtsc_forbidden() {
-        return Err(Unavailable("RDTSC is forbidden in this thread (prctl PR_SET_TSC)".into()));
-    }
-    let folder = "/sys/devices/system/clocksource/clocksource0";
-    let read = |file: &str| {
-        let path = format!("{folder}/{file}");
-        std::fs::read_to_string(&path)
-            .map(|text| text.trim().to_owned())
-            .map_err(|e| Unavailable(format!("the kernel's clock sources are unreadable: {path}: {e}")))
-    };
-    judge_tsc(invariant_tsc(), &read("current_clocksource")?, &read("available_clocksource")?)
-}
-
-/// Decides from the CPU's announcement and the kernel's clock source. A kernel that found the TSC unstable uses another clock source and
-/// no longer offers the TSC (kernel/time/clocksource.c, `clocksource_watchdog`).
-#[cfg(target_arch = "x86_64")]
-fn judge_tsc(invariant: bool, current: &str, offered: &str) -> Result<(), Unavailable> {
-    if current == "tsc" {
-        return Ok(());
-    }
-    let paravirtual = current.starts_with("kvm-clock") || current.starts_with("hyperv") || current.starts_with("xen");
-    if !invariant {
-        return Err(Unavailable(format!(
-            "this CPU does not announce an invariant TSC (CPUID 8000_0007H:EDX bit 8), and the kernel's clock source is {current}"
-        )));
-    }
-    if paravirtual || offered.split_whitespace().any(|name| name == "tsc") {
-        return Ok(());
-    }
-    Err(Unavailable(format!(
-        "the kernel marked the TSC unstable: its clock source is {current}, and it offers only: {offered}"
-    )))
-}
-
-#[cfg(target_arch = "x86_64")]
-fn invariant_tsc() -> bool {
-    let highest = cpuid(0x8000_0000, 0)[0];
-    highest >= 0x8000_0007 && cpuid(0x8000_0007, 0)[3] & (1 << 8) != 0
-}
-
-#[cfg(target_arch = "x86_64")]
-fn rdtsc_forbidden() -> bool {
-    let mut mode: libc::c_int = 0;
-    // SAFETY: PR_GET_TSC stores an int where the second argument points.
-    let returned = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut mode) };
-    returned == 0 && mode == libc::PR_TSC_SIGSEGV
-}
-
-/// The CPUID instruction: the registers EAX, EBX, ECX, EDX of a leaf and sub-leaf. Leaves above the highest return data of another leaf (Intel) or zeros
-/// (AMD): check leaf 0 or 8000_0000H first.
-#[allow(unused_unsafe, reason = "the intrinsic is safe from Rust 1.92 on")]
-#[cfg(target_arch = "x86_64")]
-fn cpuid(leaf: u32, sub_leaf: u32) -> [u32; 4] {
-    // SAFETY: every x86-64 CPU has CPUID.
-    let answer = unsafe { std::arch::x86_64::__cpuid_count(leaf, sub_leaf) };
-    [answer.eax, answer.ebx, answer.ecx, answer.edx]
 }
 
 /// An instruction that waits in user mode.
@@ -199,140 +77,259 @@ pub struct Watched(#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reas
 impl UserWait {
     /// Checks that the CPU has `instruction` and that its counter can serve as a clock.
     pub fn open(instruction: Instruction) -> Result<Self, Unavailable> {
-        announced(instruction)?;
+        arch::announced(instruction)?;
         Ok(Self { instruction, counter: RawCounter::open()? })
     }
 
     /// Executes the instruction once, with `deadline` in ticks of the counter. Ends at the deadline or earlier.
     #[inline]
     pub fn until(&self, deadline: u64, watched: &Watched) {
-        wait_once(self.instruction, self.counter, deadline, watched);
+        arch::wait_once(self.instruction, self.counter, deadline, watched);
     }
 }
 
+/// The TSC and the waits of x86-64.
 #[cfg(target_arch = "x86_64")]
-fn announced(instruction: Instruction) -> Result<(), Unavailable> {
-    let highest = |base| cpuid(base, 0)[0];
-    let (announced, what) = match instruction {
-        Instruction::Tpause | Instruction::Umwait => (
-            highest(0) >= 7 && cpuid(7, 0)[2] & (1 << 5) != 0,
-            "this CPU does not announce WAITPKG (CPUID 7.0:ECX bit 5)",
-        ),
-        Instruction::Mwaitx => (
-            highest(0x8000_0000) >= 0x8000_0001 && cpuid(0x8000_0001, 0)[2] & (1 << 29) != 0,
-            "this CPU does not announce MONITORX (CPUID 8000_0001H:ECX bit 29)",
-        ),
-        Instruction::Wfet => (false, "WFET is an instruction of 64-bit Arm CPUs (FEAT_WFxT)"),
-    };
-    if announced { Ok(()) } else { Err(Unavailable(what.into())) }
-}
+mod arch {
+    use super::{Instruction, RawCounter, Unavailable, Watched};
 
-#[cfg(target_arch = "aarch64")]
-fn announced(instruction: Instruction) -> Result<(), Unavailable> {
-    /// `HWCAP2_WFXT`, arch/arm64/include/uapi/asm/hwcap.h.
-    const WFXT: libc::c_ulong = 1 << 31;
-    // SAFETY: takes a number.
-    let capabilities = unsafe { libc::getauxval(libc::AT_HWCAP2) };
-    match instruction {
-        Instruction::Wfet if capabilities & WFXT != 0 => Ok(()),
-        Instruction::Wfet => Err(Unavailable("this CPU does not announce FEAT_WFxT (HWCAP2 bit 31)".into())),
-        _ => Err(Unavailable("this instruction belongs to x86 CPUs".into())),
+    #[inline]
+    pub(super) fn read() -> u64 {
+        // SAFETY: a `RawCounter` exists, so RDTSC is allowed in this thread (see `availability`).
+        unsafe { std::arch::x86_64::_rdtsc() }
     }
-}
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn announced(_: Instruction) -> Result<(), Unavailable> {
-    Err(Unavailable(format!("CPUs of {} have no timed wait in user mode", std::env::consts::ARCH)))
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn wait_once(instruction: Instruction, counter: RawCounter, deadline: u64, watched: &Watched) {
-    match instruction {
-        Instruction::Tpause => tpause(deadline),
-        Instruction::Umwait => umwait(deadline, watched),
-        Instruction::Mwaitx => {
-            let remaining = deadline.saturating_sub(counter.ticks()).min(u32::MAX.into());
-            if remaining > 0 {
-                mwaitx(remaining as u32, watched);
-            }
+    #[inline]
+    pub(super) fn read_serialised() -> u64 {
+        // SAFETY: as above; LFENCE belongs to SSE2, which every x86-64 CPU has.
+        unsafe {
+            std::arch::x86_64::_mm_lfence();
+            let ticks = std::arch::x86_64::_rdtsc();
+            std::arch::x86_64::_mm_lfence();
+            ticks
         }
-        Instruction::Wfet => unreachable!("refused by `UserWait::open`"),
+    }
+
+    pub(super) fn availability() -> Result<(), Unavailable> {
+        if rdtsc_forbidden() {
+            return Err(Unavailable("RDTSC is forbidden in this thread (prctl PR_SET_TSC)".into()));
+        }
+        let folder = "/sys/devices/system/clocksource/clocksource0";
+        let read = |file: &str| {
+            let path = format!("{folder}/{file}");
+            std::fs::read_to_string(&path)
+                .map(|text| text.trim().to_owned())
+                .map_err(|e| Unavailable(format!("the kernel's clock sources are unreadable: {path}: {e}")))
+        };
+        judge_tsc(invariant_tsc(), &read("current_clocksource")?, &read("available_clocksource")?)
+    }
+
+    /// Decides from the CPU's announcement and the kernel's clock source. A kernel that found the TSC unstable uses another clock source and
+    /// no longer offers the TSC (kernel/time/clocksource.c, `clocksource_watchdog`).
+    pub(super) fn judge_tsc(invariant: bool, current: &str, offered: &str) -> Result<(), Unavailable> {
+        if current == "tsc" {
+            return Ok(());
+        }
+        let paravirtual =
+            current.starts_with("kvm-clock") || current.starts_with("hyperv") || current.starts_with("xen");
+        if !invariant {
+            return Err(Unavailable(format!(
+                "this CPU does not announce an invariant TSC (CPUID 8000_0007H:EDX bit 8), and the kernel's clock source is {current}"
+            )));
+        }
+        if paravirtual || offered.split_whitespace().any(|name| name == "tsc") {
+            return Ok(());
+        }
+        Err(Unavailable(format!(
+            "the kernel marked the TSC unstable: its clock source is {current}, and it offers only: {offered}"
+        )))
+    }
+
+    fn invariant_tsc() -> bool {
+        let highest = cpuid(0x8000_0000, 0)[0];
+        highest >= 0x8000_0007 && cpuid(0x8000_0007, 0)[3] & (1 << 8) != 0
+    }
+
+    fn rdtsc_forbidden() -> bool {
+        let mut mode: libc::c_int = 0;
+        // SAFETY: PR_GET_TSC stores an int where the second argument points.
+        let returned = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut mode) };
+        returned == 0 && mode == libc::PR_TSC_SIGSEGV
+    }
+
+    /// The CPUID instruction: the registers EAX, EBX, ECX, EDX of a leaf and sub-leaf. Leaves above the highest return data of another leaf (Intel) or zeros
+    /// (AMD): check leaf 0 or 8000_0000H first.
+    #[allow(unused_unsafe, reason = "the intrinsic is safe from Rust 1.92 on")]
+    fn cpuid(leaf: u32, sub_leaf: u32) -> [u32; 4] {
+        // SAFETY: every x86-64 CPU has CPUID.
+        let answer = unsafe { std::arch::x86_64::__cpuid_count(leaf, sub_leaf) };
+        [answer.eax, answer.ebx, answer.ecx, answer.edx]
+    }
+
+    pub(super) fn announced(instruction: Instruction) -> Result<(), Unavailable> {
+        let highest = |base| cpuid(base, 0)[0];
+        let (announced, what) = match instruction {
+            Instruction::Tpause | Instruction::Umwait => (
+                highest(0) >= 7 && cpuid(7, 0)[2] & (1 << 5) != 0,
+                "this CPU does not announce WAITPKG (CPUID 7.0:ECX bit 5)",
+            ),
+            Instruction::Mwaitx => (
+                highest(0x8000_0000) >= 0x8000_0001 && cpuid(0x8000_0001, 0)[2] & (1 << 29) != 0,
+                "this CPU does not announce MONITORX (CPUID 8000_0001H:ECX bit 29)",
+            ),
+            Instruction::Wfet => (false, "WFET is an instruction of 64-bit Arm CPUs (FEAT_WFxT)"),
+        };
+        if announced { Ok(()) } else { Err(Unavailable(what.into())) }
+    }
+
+    #[inline]
+    pub(super) fn wait_once(instruction: Instruction, counter: RawCounter, deadline: u64, watched: &Watched) {
+        match instruction {
+            Instruction::Tpause => tpause(deadline),
+            Instruction::Umwait => umwait(deadline, watched),
+            Instruction::Mwaitx => {
+                let remaining = deadline.saturating_sub(counter.ticks()).min(u32::MAX.into());
+                if remaining > 0 {
+                    mwaitx(remaining as u32, watched);
+                }
+            }
+            Instruction::Wfet => unreachable!("refused by `UserWait::open`"),
+        }
+    }
+
+    /// The instructions are given as bytes, since assemblers need a flag for them.
+    #[inline]
+    fn tpause(deadline: u64) {
+        // SAFETY: called only through a `UserWait`, so the CPU has WAITPKG. TPAUSE ECX changes no memory and no register but
+        // the flags. ECX = 0 asks for C0.2, the deeper state.
+        unsafe {
+            std::arch::asm!(
+                ".byte 0x66, 0x0f, 0xae, 0xf1",
+                in("ecx") 0_u32,
+                in("eax") deadline as u32,
+                in("edx") (deadline >> 32) as u32,
+                options(nostack),
+            );
+        }
+    }
+
+    #[inline]
+    fn umwait(deadline: u64, watched: &Watched) {
+        let line = std::ptr::from_ref(&watched.0);
+        // SAFETY: as for `tpause`; UMONITOR RAX watches memory that is valid for the call and reads it only.
+        unsafe {
+            std::arch::asm!(
+                ".byte 0xf3, 0x0f, 0xae, 0xf0",
+                "mov eax, {low:e}",
+                ".byte 0xf2, 0x0f, 0xae, 0xf1",
+                low = in(reg) deadline as u32,
+                inout("rax") line => _,
+                in("ecx") 0_u32,
+                in("edx") (deadline >> 32) as u32,
+                options(nostack),
+            );
+        }
+    }
+
+    #[inline]
+    fn mwaitx(ticks: u32, watched: &Watched) {
+        let line = std::ptr::from_ref(&watched.0);
+        // SAFETY: called only through a `UserWait`, so the CPU has MONITORX. MONITORX RAX (ECX, EDX: 0) watches memory that is
+        // valid for the call. MWAITX takes its hints in EAX and ECX, and the time in EBX. EAX is 0xf0: stay in C0, as the kernel's
+        // own delay does. ECX has bit 1: with a timer. The compiler reserves EBX, which is therefore saved around it.
+        unsafe {
+            std::arch::asm!(
+                ".byte 0x0f, 0x01, 0xfa",
+                "mov {saved:r}, rbx",
+                "mov ebx, {ticks:e}",
+                "mov eax, 0xf0",
+                "mov ecx, 2",
+                ".byte 0x0f, 0x01, 0xfb",
+                "mov rbx, {saved:r}",
+                saved = out(reg) _,
+                ticks = in(reg) ticks,
+                inout("rax") line => _,
+                inout("ecx") 0_u32 => _,
+                in("edx") 0_u32,
+                options(nostack),
+            );
+        }
     }
 }
 
-/// The instructions are given as bytes, since assemblers need a flag for them.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn tpause(deadline: u64) {
-    // SAFETY: called only through a `UserWait`, so the CPU has WAITPKG. TPAUSE ECX changes no memory and no register but
-    // the flags. ECX = 0 asks for C0.2, the deeper state.
-    unsafe {
-        std::arch::asm!(
-            ".byte 0x66, 0x0f, 0xae, 0xf1",
-            in("ecx") 0_u32,
-            in("eax") deadline as u32,
-            in("edx") (deadline >> 32) as u32,
-            options(nostack),
-        );
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn umwait(deadline: u64, watched: &Watched) {
-    let line = std::ptr::from_ref(&watched.0);
-    // SAFETY: as for `tpause`; UMONITOR RAX watches memory that is valid for the call and reads it only.
-    unsafe {
-        std::arch::asm!(
-            ".byte 0xf3, 0x0f, 0xae, 0xf0",
-            "mov eax, {low:e}",
-            ".byte 0xf2, 0x0f, 0xae, 0xf1",
-            low = in(reg) deadline as u32,
-            inout("rax") line => _,
-            in("ecx") 0_u32,
-            in("edx") (deadline >> 32) as u32,
-            options(nostack),
-        );
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn mwaitx(ticks: u32, watched: &Watched) {
-    let line = std::ptr::from_ref(&watched.0);
-    // SAFETY: called only through a `UserWait`, so the CPU has MONITORX. MONITORX RAX (ECX, EDX: 0) watches memory that is
-    // valid for the call. MWAITX takes its hints in EAX and ECX, and the time in EBX. EAX is 0xf0: stay in C0, as the kernel's
-    // own delay does. ECX has bit 1: with a timer. The compiler reserves EBX, which is therefore saved around it.
-    unsafe {
-        std::arch::asm!(
-            ".byte 0x0f, 0x01, 0xfa",
-            "mov {saved:r}, rbx",
-            "mov ebx, {ticks:e}",
-            "mov eax, 0xf0",
-            "mov ecx, 2",
-            ".byte 0x0f, 0x01, 0xfb",
-            "mov rbx, {saved:r}",
-            saved = out(reg) _,
-            ticks = in(reg) ticks,
-            inout("rax") line => _,
-            inout("ecx") 0_u32 => _,
-            in("edx") 0_u32,
-            options(nostack),
-        );
-    }
-}
-
+/// CNTVCT_EL0 and WFET of 64-bit Arm.
 #[cfg(target_arch = "aarch64")]
-#[inline]
-fn wait_once(_: Instruction, _: RawCounter, deadline: u64, _: &Watched) {
-    // SAFETY: called only through a `UserWait`, so the CPU has FEAT_WFxT. WFET X0 (0xd5031000 | Rd) changes nothing.
-    unsafe { std::arch::asm!(".inst 0xd5031000", in("x0") deadline, options(nostack, preserves_flags)) };
+mod arch {
+    use super::{Instruction, RawCounter, Unavailable, Watched};
+
+    #[inline]
+    pub(super) fn read() -> u64 {
+        let ticks: u64;
+        // SAFETY: Linux lets programs read CNTVCT_EL0 on every 64-bit Arm CPU (or emulates it where an erratum forbids).
+        unsafe { std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags)) };
+        ticks
+    }
+
+    #[inline]
+    pub(super) fn read_serialised() -> u64 {
+        let ticks: u64;
+        // SAFETY: as above; ISB only orders.
+        unsafe {
+            std::arch::asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) ticks, options(nostack, preserves_flags));
+        };
+        ticks
+    }
+
+    /// Whether the counter can serve as a clock; otherwise the reason.
+    #[allow(clippy::unnecessary_wraps)]
+    pub(super) fn availability() -> Result<(), Unavailable> {
+        // The architecture requires one fixed rate on all CPUs, in idle states too (Arm ARM, "The Generic Timer").
+        Ok(())
+    }
+
+    pub(super) fn announced(instruction: Instruction) -> Result<(), Unavailable> {
+        /// `HWCAP2_WFXT`, arch/arm64/include/uapi/asm/hwcap.h.
+        const WFXT: libc::c_ulong = 1 << 31;
+        // SAFETY: takes a number.
+        let capabilities = unsafe { libc::getauxval(libc::AT_HWCAP2) };
+        match instruction {
+            Instruction::Wfet if capabilities & WFXT != 0 => Ok(()),
+            Instruction::Wfet => Err(Unavailable("this CPU does not announce FEAT_WFxT (HWCAP2 bit 31)".into())),
+            _ => Err(Unavailable("this instruction belongs to x86 CPUs".into())),
+        }
+    }
+
+    #[inline]
+    pub(super) fn wait_once(_: Instruction, _: RawCounter, deadline: u64, _: &Watched) {
+        // SAFETY: called only through a `UserWait`, so the CPU has FEAT_WFxT. WFET X0 (0xd5031000 | Rd) changes nothing.
+        unsafe { std::arch::asm!(".inst 0xd5031000", in("x0") deadline, options(nostack, preserves_flags)) };
+    }
 }
 
+/// Other architectures have neither: nothing is opened, so nothing is read.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn wait_once(_: Instruction, _: RawCounter, _: u64, _: &Watched) {
-    unreachable!("refused by `UserWait::open`")
+mod arch {
+    use super::{Instruction, RawCounter, Unavailable, Watched};
+
+    pub(super) fn read() -> u64 {
+        unreachable!("no RawCounter can be opened on this architecture")
+    }
+
+    pub(super) fn read_serialised() -> u64 {
+        read()
+    }
+
+    pub(super) fn availability() -> Result<(), Unavailable> {
+        Err(Unavailable(format!("programs cannot read a CPU counter on {}", std::env::consts::ARCH)))
+    }
+
+    pub(super) fn announced(_: Instruction) -> Result<(), Unavailable> {
+        Err(Unavailable(format!("CPUs of {} have no timed wait in user mode", std::env::consts::ARCH)))
+    }
+
+    pub(super) fn wait_once(_: Instruction, _: RawCounter, _: u64, _: &Watched) {
+        unreachable!("refused by `UserWait::open`")
+    }
 }
 
 /// Requires a value in a register, without any instruction: keeps an empty loop from being optimised away.
@@ -393,11 +390,11 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn the_tsc_is_judged_by_cpu_and_kernel() {
-        assert!(judge_tsc(true, "tsc", "tsc hpet").is_ok());
-        assert!(judge_tsc(false, "tsc", "tsc").is_ok(), "what the kernel keeps time with is good enough");
-        assert!(judge_tsc(true, "kvm-clock", "kvm-clock").is_ok());
-        assert!(judge_tsc(true, "hpet", "tsc hpet").is_ok(), "chosen by the administrator, not given up");
-        assert!(judge_tsc(true, "hpet", "hpet acpi_pm").unwrap_err().0.contains("unstable"));
-        assert!(judge_tsc(false, "kvm-clock", "kvm-clock tsc").unwrap_err().0.contains("invariant"));
+        assert!(arch::judge_tsc(true, "tsc", "tsc hpet").is_ok());
+        assert!(arch::judge_tsc(false, "tsc", "tsc").is_ok(), "what the kernel keeps time with is good enough");
+        assert!(arch::judge_tsc(true, "kvm-clock", "kvm-clock").is_ok());
+        assert!(arch::judge_tsc(true, "hpet", "tsc hpet").is_ok(), "chosen by the administrator, not given up");
+        assert!(arch::judge_tsc(true, "hpet", "hpet acpi_pm").unwrap_err().0.contains("unstable"));
+        assert!(arch::judge_tsc(false, "kvm-clock", "kvm-clock tsc").unwrap_err().0.contains("invariant"));
     }
 }
