@@ -211,6 +211,12 @@ pub fn set_affinity(tid: i32, cpus: &[usize]) -> Result<()> {
     if returned == -1 { Err(Error::last("sched_setaffinity")) } else { Ok(()) }
 }
 
+/// `sched_setaffinity(2)`: lets thread `tid` (0: the calling thread) run on every CPU of its cpuset. The kernel drops CPUs that do not
+/// exist; its largest `CONFIG_NR_CPUS` is 8192 (arch/x86/Kconfig).
+pub fn allow_every_cpu(tid: i32) -> Result<()> {
+    set_affinity(tid, &(0..8192).collect::<Vec<_>>())
+}
+
 fn numbers(mask: &[libc::c_ulong]) -> Vec<usize> {
     (0..mask.len() * BITS).filter(|cpu| mask[cpu / BITS] >> (cpu % BITS) & 1 == 1).collect()
 }
@@ -291,10 +297,6 @@ fn clamp_request(min: u32) -> Clamped {
     Clamped { attributes, min, max: 0 }
 }
 
-/// CPUs in the mask of a freed thread: `CONFIG_NR_CPUS` of the largest kernels. The kernel drops CPUs that do not exist or are outside the
-/// cpuset.
-const CPUS: usize = 8192;
-
 /// Puts thread `tid` under SCHED_OTHER and lets it run on every CPU of its cpuset. For a thread that must end: nothing is restored.
 ///
 /// Ignores refusals of the kernel, and threads that have ended.
@@ -308,8 +310,7 @@ pub fn free_thread(tid: i32) {
         let other = Attributes { policy: OTHER, flags, nice, ..Attributes::default() };
         drop(set_attributes(tid, &other));
     }
-    let all: Vec<usize> = (0..CPUS).collect();
-    drop(set_affinity(tid, &all));
+    drop(allow_every_cpu(tid));
 }
 
 /// [`free_thread`] for every thread of process `pid` except thread `but`.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use punctual_linux::clock::{Clock, now_ns};
-use punctual_linux::sched::{affinity, set_affinity};
+use punctual_linux::sched::{affinity, allow_every_cpu, set_affinity};
 
 use super::{EventCount, Profile, profile};
 
@@ -20,8 +20,6 @@ const LONGEST_NS: i64 = 2_000_000;
 const WAKES: usize = 25;
 /// Sleep before the wake-up: long enough to leave the CPU, too short for deep idle states.
 const ASLEEP_NS: i64 = 30_000;
-/// CPUs requested to learn which exist: the largest `CONFIG_NR_CPUS` of the kernel (arch/x86/Kconfig).
-const MOST_TRIED: usize = 8192;
 /// The assumed cost of a wake-up if it cannot be measured. It is between one on the same CPU (4 µs) and one from a deep idle
 /// state.
 const USUAL_WAKE_NS: u32 = 30_000;
@@ -57,9 +55,8 @@ impl Profile {
 fn cpus() -> (Vec<usize>, Vec<usize>) {
     let own = affinity(0).unwrap_or_default();
     let asking = std::thread::Builder::new().name("backoff-cpus".into()).spawn(|| {
-        let every: Vec<usize> = (0..MOST_TRIED).collect();
         // If refused (seccomp), the thread's own CPUs remain.
-        drop(set_affinity(0, &every));
+        drop(allow_every_cpu(0));
         affinity(0).unwrap_or_default()
     });
     let mut all = asking.ok().and_then(|thread| thread.join().ok()).unwrap_or_default();

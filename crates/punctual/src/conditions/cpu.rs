@@ -10,7 +10,7 @@ use super::surroundings::{Reason, Surroundings};
 use super::{
     Applying, Condition, Definition, Facts, Held, InvalidValue, Probe, Scope, Target, Thread, Value, not_restored,
 };
-use crate::cpu_set::{CpuSet, HIGHEST_CPU};
+use crate::cpu_set::CpuSet;
 use crate::need::Need;
 use crate::restore::NotRestored;
 
@@ -130,7 +130,7 @@ pub(super) fn put_back(thread: Thread, before: &CpuSet) -> Vec<NotRestored> {
 fn write_back(thread: Thread, before: &CpuSet) -> punctual_linux::Result<CpuSet> {
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     if online.parse::<CpuSet>().is_ok_and(|online| online.without(before).is_empty()) {
-        linux::set_affinity(thread.id(), &(0..=HIGHEST_CPU).collect::<Vec<_>>())?;
+        linux::allow_every_cpu(thread.id())?;
         let now = allowed(thread)?;
         if now == *before {
             return Ok(now);
