@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use punctual_linux::{Error, memory as linux};
 use rustix::io::Errno;
 
-use super::set::{Conditions, is, withheld};
-use super::surroundings::{Reason, Surroundings, status_kib};
+use super::set::{Conditions, is};
+use super::surroundings::{CAP_IPC_LOCK, Reason, Surroundings, status_kib};
 use super::{
     Applying, Condition, Definition, Facts, Held, InvalidValue, Probe, Scope, Target, Thread, Value, not_restored,
 };
@@ -200,7 +200,7 @@ fn smaps_are_locked(smaps: &str) -> Option<bool> {
 fn too_little_room(here: &Surroundings) -> Option<Reason> {
     let limit_kib = here.memlock_limit? / 1024;
     let mapped_kib = here.mapped_kib?;
-    if here.may_lock_any_memory() || limit_kib >= mapped_kib + HEADROOM_KIB {
+    if here.has(CAP_IPC_LOCK) || limit_kib >= mapped_kib + HEADROOM_KIB {
         return None;
     }
     let why = format!(
@@ -226,10 +226,7 @@ pub(super) fn explain(error: &Error, here: &Surroundings) -> Reason {
 
 /// The limit of locked memory, and who withholds it.
 fn memory_limit(here: &Surroundings) -> Need {
-    Need::MemoryLimit {
-        within_hard_limit: here.memlock_hard_limit.is_none(),
-        withheld: withheld(here, here.container_without_ipc_lock()),
-    }
+    Need::MemoryLimit { within_hard_limit: here.memlock_hard_limit.is_none(), withheld: here.withheld(CAP_IPC_LOCK) }
 }
 
 #[cfg(test)]

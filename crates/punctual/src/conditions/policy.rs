@@ -8,8 +8,8 @@ use punctual_linux::Error;
 use punctual_linux::sched::{self, Attributes};
 use rustix::io::Errno;
 
-use super::set::{Conditions, irreversible, is, of_another_thread, sys_nice_withheld};
-use super::surroundings::{Reason, Surroundings};
+use super::set::{Conditions, irreversible, is, of_another_thread};
+use super::surroundings::{CAP_SYS_NICE, Reason, Surroundings};
 use super::{
     Applying, Condition, Definition, Facts, Held, InvalidValue, Probe, Scope, Target, Thread, Value, not_restored,
     timer_slack,
@@ -163,7 +163,7 @@ fn read(thread: Thread) -> punctual_linux::Result<Attributes> {
 /// Whether the kernel permits this thread the change from `policy` back to `before` (kernel/sched/syscalls.c,
 /// `user_check_sched_setscheduler`).
 fn may_return(before: &Attributes, policy: Policy, here: &Surroundings) -> bool {
-    here.may_set_any_priority()
+    here.has(CAP_SYS_NICE)
         || match before.policy {
             sched::FIFO | sched::RR => {
                 Policy::from_attributes(before) == Some(policy)
@@ -218,7 +218,7 @@ pub(super) fn explain(policy: Policy, error: &Error, thread: Thread, here: &Surr
         // Leaving SCHED_IDLE, or a thread of another user.
         _ if is(error, Errno::PERM) => {
             let why = ": leaving SCHED_IDLE counts as gaining priority, which needs CAP_SYS_NICE or RLIMIT_NICE";
-            Some((why.to_owned(), Need::LeaveIdle(sys_nice_withheld(here))))
+            Some((why.to_owned(), Need::LeaveIdle(here.withheld(CAP_SYS_NICE))))
         }
         _ => None,
     };
@@ -229,7 +229,7 @@ pub(super) fn explain(policy: Policy, error: &Error, thread: Thread, here: &Surr
 /// EPERM for SCHED_FIFO or SCHED_RR: what follows the error, and what it needs.
 fn real_time(policy: Policy, here: &Surroundings) -> (String, Need) {
     let priority = u64::from(policy.priority().unwrap_or(1));
-    let allowed = here.may_set_any_priority() || here.rtprio_limit.is_none_or(|limit| limit >= priority);
+    let allowed = here.has(CAP_SYS_NICE) || here.rtprio_limit.is_none_or(|limit| limit >= priority);
     if !allowed {
         let limit = here.rtprio_limit.unwrap_or(0);
         let lacking = if here.user_namespace { " that counts outside its user namespace" } else { "" };
@@ -238,7 +238,7 @@ fn real_time(policy: Policy, here: &Surroundings) -> (String, Need) {
             format!(
                 ": the real-time priority limit (RLIMIT_RTPRIO) is {limit}, and the thread has no CAP_SYS_NICE{lacking}"
             ),
-            Need::RtPriority { priority, within_hard_limit, withheld: sys_nice_withheld(here) },
+            Need::RtPriority { priority, within_hard_limit, withheld: here.withheld(CAP_SYS_NICE) },
         );
     }
     // The privilege is there; the remaining cause is real-time bandwidth.
@@ -279,9 +279,9 @@ fn deadline(error: &Error, here: &Surroundings) -> Option<(String, Need)> {
             let why = ": the kernel cannot guarantee the runtime beside the other SCHED_DEADLINE threads";
             return Some((format!("{why}{share}"), Need::LessRuntime));
         }
-        Some(Errno::PERM) if !here.may_set_any_priority() => (
+        Some(Errno::PERM) if !here.has(CAP_SYS_NICE) => (
             ": SCHED_DEADLINE needs CAP_SYS_NICE, whatever RLIMIT_RTPRIO allows",
-            Need::SysNice(sys_nice_withheld(here)),
+            Need::SysNice(here.withheld(CAP_SYS_NICE)),
         ),
         Some(Errno::PERM) => (
             ": the thread must be free to run on all CPUs of its scheduling domain, and real-time bandwidth must be there",

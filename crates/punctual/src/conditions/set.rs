@@ -5,9 +5,9 @@ use std::fmt;
 use punctual_linux::Error;
 use rustix::io::Errno;
 
-use super::surroundings::{Reason, Surroundings};
+use super::surroundings::{CAP_SYS_NICE, Reason, Surroundings};
 use super::{CONDITIONS, Condition, Scope, Thread, Value};
-use crate::need::{Need, Withheld};
+use crate::need::Need;
 
 /// Values of conditions: requests for the calling thread, or the values in force. An absent value is left unchanged, or
 /// could not be read.
@@ -162,26 +162,11 @@ pub(super) fn is(error: &Error, errno: Errno) -> bool {
     error.errno() == errno.raw_os_error()
 }
 
-/// Who withholds a capability; `container` is the one that withholds it even from its root.
-pub(super) fn withheld(here: &Surroundings, container: Option<&str>) -> Withheld {
-    match container {
-        _ if here.user_namespace => Withheld::ByUserNamespace,
-        Some(container) => Withheld::ByContainer(container.to_owned()),
-        None if here.root => Withheld::FromRoot,
-        None => Withheld::FromUser,
-    }
-}
-
-/// Who withholds CAP_SYS_NICE.
-pub(super) fn sys_nice_withheld(here: &Surroundings) -> Withheld {
-    withheld(here, here.container_without_sys_nice())
-}
-
 /// The refusal of a change to another thread. The kernel looks at its user and at the limits of its process, which are not read here.
 pub(super) fn of_another_thread(error: &Error, thread: Thread, here: &Surroundings) -> Option<Reason> {
     let refused = is(error, Errno::PERM) || is(error, Errno::ACCESS);
     let of_other = matches!(thread, Thread::Other(_)) && refused;
-    of_other.then(|| Reason::new(error, Need::OtherThread(sys_nice_withheld(here))))
+    of_other.then(|| Reason::new(error, Need::OtherThread(here.withheld(CAP_SYS_NICE))))
 }
 
 /// The refusal of a change that could be applied but not undone. `what` names it.
@@ -191,5 +176,5 @@ pub(super) fn irreversible(what: &str, here: &Surroundings) -> Reason {
     } else {
         "the thread has no CAP_SYS_NICE and its limits (RLIMIT_NICE, RLIMIT_RTPRIO) do not allow it"
     };
-    Reason::new(format!("{what}: {lacking}"), Need::WayBack(sys_nice_withheld(here)))
+    Reason::new(format!("{what}: {lacking}"), Need::WayBack(here.withheld(CAP_SYS_NICE)))
 }

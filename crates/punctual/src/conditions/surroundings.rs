@@ -10,12 +10,12 @@ use std::path::Path;
 use rustix::process::{Resource, getrlimit};
 
 use crate::cpu_set::CpuSet;
-use crate::need::Need;
+use crate::need::{Need, Withheld};
 
 /// Bit of CAP_IPC_LOCK (include/uapi/linux/capability.h).
-const CAP_IPC_LOCK: u32 = 14;
+pub(super) const CAP_IPC_LOCK: u32 = 14;
 /// Bit of CAP_SYS_NICE.
-const CAP_SYS_NICE: u32 = 23;
+pub(super) const CAP_SYS_NICE: u32 = 23;
 /// Bit of CAP_SYS_RESOURCE.
 const CAP_SYS_RESOURCE: u32 = 24;
 
@@ -139,36 +139,31 @@ impl Surroundings {
         }
     }
 
-    /// CAP_SYS_NICE.
-    pub(crate) const fn may_set_any_priority(&self) -> bool {
-        self.capabilities >> CAP_SYS_NICE & 1 == 1
+    /// Whether the thread has the capability of this bit.
+    pub(super) const fn has(&self, capability: u32) -> bool {
+        self.capabilities >> capability & 1 == 1
     }
 
-    /// CAP_IPC_LOCK.
-    pub(crate) const fn may_lock_any_memory(&self) -> bool {
-        self.capabilities >> CAP_IPC_LOCK & 1 == 1
-    }
-
-    /// The container that withholds CAP_SYS_NICE even from its root.
-    pub(crate) fn container_without_sys_nice(&self) -> Option<&str> {
-        self.container.as_deref().filter(|_| self.bounding >> CAP_SYS_NICE & 1 == 0)
-    }
-
-    /// The container that withholds CAP_IPC_LOCK even from its root.
-    pub(crate) fn container_without_ipc_lock(&self) -> Option<&str> {
-        self.container.as_deref().filter(|_| self.bounding >> CAP_IPC_LOCK & 1 == 0)
+    /// Who withholds the capability of this bit. A container withholds some even from its root.
+    pub(super) fn withheld(&self, capability: u32) -> Withheld {
+        match &self.container {
+            _ if self.user_namespace => Withheld::ByUserNamespace,
+            Some(container) if self.bounding >> capability & 1 == 0 => Withheld::ByContainer(container.clone()),
+            _ if self.root => Withheld::FromRoot,
+            _ => Withheld::FromUser,
+        }
     }
 
     /// Whether the thread may take this nice value when its own is higher (kernel/sched/syscalls.c, `can_nice`).
     pub(crate) fn may_have_nice(&self, nice: i32) -> bool {
         let needed = u64::try_from(20 - nice).unwrap_or(0);
-        self.may_set_any_priority() || self.nice_limit.is_none_or(|limit| limit >= needed)
+        self.has(CAP_SYS_NICE) || self.nice_limit.is_none_or(|limit| limit >= needed)
     }
 }
 
 /// Whether the calling thread has CAP_SYS_RESOURCE, so that it may raise a hard limit again.
 pub(crate) fn may_raise_limits() -> bool {
-    Surroundings::below(Path::new("/")).capabilities >> CAP_SYS_RESOURCE & 1 == 1
+    Surroundings::below(Path::new("/")).has(CAP_SYS_RESOURCE)
 }
 
 /// The value of a field of /proc/self/status.

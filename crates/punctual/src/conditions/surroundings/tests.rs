@@ -21,7 +21,7 @@ const STATUS: &str =
 fn nothing_to_read_is_nothing_known() {
     let (_keep, root) = tree(&[]);
     let here = Surroundings::below(&root);
-    assert!(!here.may_set_any_priority() && !here.may_lock_any_memory() && !here.user_namespace);
+    assert!(!here.has(CAP_SYS_NICE) && !here.has(CAP_IPC_LOCK) && !here.user_namespace);
     assert_eq!((here.locked_kib, here.mapped_kib, here.rt_runtime_us), (None, None, None));
     assert_eq!((here.rt_group, here.unified_group, here.cpuset, here.container), (None, None, None, None));
     assert_eq!((here.present_cpus, here.online_cpus), (None, None));
@@ -41,7 +41,7 @@ fn a_machine_with_separate_hierarchies() {
         ("sys/devices/system/cpu/online", "0-2\n"),
     ]);
     let here = Surroundings::below(&root);
-    assert!(here.may_set_any_priority() && here.may_lock_any_memory());
+    assert!(here.has(CAP_SYS_NICE) && here.has(CAP_IPC_LOCK));
     assert_eq!((here.locked_kib, here.mapped_kib), (Some(8), Some(20_000)));
     assert_eq!((here.rt_runtime_us, here.rt_period_us), (Some(-1), Some(1_000_000)));
     assert_eq!(here.rt_group, Some(("/sys/fs/cgroup/cpu,cpuacct/user.slice/cpu.rt_runtime_us".into(), 0)));
@@ -60,9 +60,11 @@ fn a_container_of_a_plain_user() {
         ("run/.containerenv", ""),
     ]);
     let here = Surroundings::below(&root);
-    assert!(here.user_namespace && !here.may_set_any_priority());
+    assert!(here.user_namespace && !here.has(CAP_SYS_NICE));
     assert_eq!(here.container.as_deref(), Some("podman"));
-    assert_eq!(here.container_without_sys_nice(), Some("podman"));
+    assert_eq!(here.withheld(CAP_SYS_NICE), Withheld::ByUserNamespace);
+    let without_namespace = Surroundings { user_namespace: false, ..here.clone() };
+    assert_eq!(without_namespace.withheld(CAP_SYS_NICE), Withheld::ByContainer("podman".into()));
     assert_eq!(here.unified_group, None);
     assert_eq!(here.cpuset, Some(("/sys/fs/cgroup/cpuset.cpus.effective".into(), CpuSet::from_iter(0..4))));
 }
