@@ -41,30 +41,8 @@ pub(crate) struct Given<T> {
     pub(crate) next: Option<String>,
 }
 
-/// Why a command line is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
-    /// No table has it.
-    #[error("unknown option '{0}'")]
-    Unknown(String),
-    /// Several options begin like it.
-    #[error("'{typed}' may be {}", names.join(" or "))]
-    Ambiguous {
-        /// As typed.
-        typed: String,
-        /// The options.
-        names: Vec<String>,
-    },
-    /// It needs a value.
-    #[error("'{0}' needs a value")]
-    NoValue(String),
-    /// It has no value.
-    #[error("'{0}' takes no value")]
-    Needless(String),
-}
-
 /// The options of a command line. Words that are no options are passed over.
-pub(crate) fn parse<T: Copy + PartialEq>(tables: &[&[Opt<T>]], words: &[String]) -> Result<Vec<Given<T>>, Refused> {
+pub(crate) fn parse<T: Copy + PartialEq>(tables: &[&[Opt<T>]], words: &[String]) -> Result<Vec<Given<T>>, String> {
     let mut given = Vec::new();
     let mut at = 0;
     while let Some(word) = words.get(at) {
@@ -87,7 +65,7 @@ fn take_long<T: Copy + PartialEq>(
     word: &str,
     next: Option<&String>,
     given: &mut Vec<Given<T>>,
-) -> Result<usize, Refused> {
+) -> Result<usize, String> {
     let (name, attached) = match word.split_once('=') {
         Some((name, value)) => (name, Some(value.to_owned())),
         None => (word, None),
@@ -95,13 +73,13 @@ fn take_long<T: Copy + PartialEq>(
     let typed = format!("--{name}");
     let opt = find_long(tables, name)?;
     if opt.value == Value::No && attached.is_some() {
-        return Err(Refused::Needless(typed));
+        return Err(format!("'{typed}' takes no value"));
     }
     finish(&opt, typed, attached, next, given)
 }
 
 /// The option with this name, or the only one that begins like it.
-pub(crate) fn find_long<T: Copy + PartialEq>(tables: &[&[Opt<T>]], name: &str) -> Result<Opt<T>, Refused> {
+pub(crate) fn find_long<T: Copy + PartialEq>(tables: &[&[Opt<T>]], name: &str) -> Result<Opt<T>, String> {
     for table in tables {
         if let Some(exact) = table.iter().find(|opt| opt.long == Some(name)) {
             return Ok(*exact);
@@ -111,12 +89,12 @@ pub(crate) fn find_long<T: Copy + PartialEq>(tables: &[&[Opt<T>]], name: &str) -
             [] => {}
             [first, others @ ..] if others.iter().all(|opt| opt.id == first.id) => return Ok(**first),
             _ => {
-                let names = like.iter().filter_map(|opt| Some(format!("--{}", opt.long?))).collect();
-                return Err(Refused::Ambiguous { typed: format!("--{name}"), names });
+                let names: Vec<_> = like.iter().filter_map(|opt| Some(format!("--{}", opt.long?))).collect();
+                return Err(format!("'--{name}' may be {}", names.join(" or ")));
             }
         }
     }
-    Err(Refused::Unknown(format!("--{name}")))
+    Err(format!("unknown option '--{name}'"))
 }
 
 /// Takes the letters of a word. Returns how many of the following words they took.
@@ -125,12 +103,12 @@ fn take_short<T: Copy>(
     letters: &str,
     next: Option<&String>,
     given: &mut Vec<Given<T>>,
-) -> Result<usize, Refused> {
+) -> Result<usize, String> {
     let mut rest = letters.chars();
     while let Some(letter) = rest.next() {
         let typed = format!("-{letter}");
         let opt = tables.iter().flat_map(|table| table.iter()).find(|opt| opt.short == Some(letter));
-        let opt = opt.ok_or_else(|| Refused::Unknown(typed.clone()))?;
+        let opt = opt.ok_or_else(|| format!("unknown option '{typed}'"))?;
         if opt.value == Value::No {
             given.push(Given { id: opt.id, typed, value: None, next: None });
             continue;
@@ -148,9 +126,9 @@ fn finish<T: Copy>(
     attached: Option<String>,
     next: Option<&String>,
     given: &mut Vec<Given<T>>,
-) -> Result<usize, Refused> {
+) -> Result<usize, String> {
     let (value, next, taken) = match (opt.value, attached) {
-        (Value::Needed, None) => (Some(next.ok_or_else(|| Refused::NoValue(typed.clone()))?.clone()), None, 1),
+        (Value::Needed, None) => (Some(next.ok_or_else(|| format!("'{typed}' needs a value"))?.clone()), None, 1),
         (_, attached) => (attached, next.cloned(), 0),
     };
     given.push(Given { id: opt.id, typed, value, next });
@@ -195,7 +173,7 @@ mod tests {
         };
         match parse(&[TABLE, OLD], &words) {
             Ok(given) => Ok(given.into_iter().map(one).collect::<Vec<_>>().join(" ")),
-            Err(refused) => Err(refused.to_string()),
+            Err(refused) => Err(refused),
         }
     }
 

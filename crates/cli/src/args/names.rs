@@ -1,7 +1,6 @@
 //! Names of methods and mechanisms on the command line: what each stands for.
 
-use clap::builder::{PossibleValue, TypedValueParser};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::builder::{OsStringValueParser, PossibleValue, TypedValueParser};
 
 use crate::refusal::Nearest;
 
@@ -61,19 +60,6 @@ pub(crate) fn chosen<T>(named: &[Chosen<T>]) -> Option<Vec<&'static T>> {
     (!named.is_empty()).then_some(all)
 }
 
-/// A name that a shelf does not have.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a {what}{}{nearest} (`{list}` shows all)", if *is_list { "; names are separated by spaces" } else { "" })]
-struct UnknownName {
-    /// What it was taken for.
-    what: &'static str,
-    /// The command that shows all names.
-    list: &'static str,
-    /// Commas stand where spaces separate names.
-    is_list: bool,
-    nearest: Nearest,
-}
-
 /// Reads the names of a shelf; a mistyped one is answered with those nearest to it.
 pub(crate) struct Names<T: 'static>(pub(crate) &'static Shelf<T>);
 
@@ -104,7 +90,8 @@ impl<T> Names<T> {
         kinds
     }
 
-    fn read(&self, name: &str) -> Result<Chosen<T>, UnknownName> {
+    /// The error says what the name is not, and which are near.
+    fn read(&self, name: &str) -> Result<Chosen<T>, String> {
         if let Some(kind) = name.strip_prefix(KIND) {
             let is_of = |item: &Item| item.kind().as_deref() == Some(kind);
             let of_kind: Vec<_> = self.offered().filter(|(_, item)| is_of(item)).map(|(one, _)| one).collect();
@@ -114,8 +101,9 @@ impl<T> Names<T> {
         }
         let Shelf { what, list, all, item, .. } = self.0;
         all().into_iter().find(|method| item(method).name == name).map(|method| Chosen(vec![method])).ok_or_else(|| {
+            let spaces = if name.contains(',') { "; names are separated by spaces" } else { "" };
             let names = self.offered().map(|(_, item)| item.name.to_owned()).chain(self.kinds());
-            UnknownName { what, list, is_list: name.contains(','), nearest: Nearest::to(name, names) }
+            format!("not a {what}{spaces}{} (`{list}` shows all)", Nearest::to(name, names))
         })
     }
 }
@@ -129,15 +117,9 @@ impl<T: Sync> TypedValueParser for Names<T> {
         argument: Option<&clap::Arg>,
         value: &std::ffi::OsStr,
     ) -> Result<Self::Value, clap::Error> {
-        let name = value.to_string_lossy();
-        self.read(&name).map_err(|unknown| {
-            let mut refused = clap::Error::new(ErrorKind::ValueValidation).with_cmd(command);
-            let argument = argument.map(ToString::to_string).unwrap_or_default();
-            refused.insert(ContextKind::InvalidArg, ContextValue::String(argument));
-            refused.insert(ContextKind::InvalidValue, ContextValue::String(name.into_owned()));
-            refused.insert(ContextKind::Custom, ContextValue::String(unknown.to_string()));
-            refused
-        })
+        let names = self.clone();
+        let parser = OsStringValueParser::new().try_map(move |name| names.read(&name.to_string_lossy()));
+        parser.parse_ref(command, argument, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
@@ -164,7 +146,7 @@ mod tests {
     };
 
     fn read(name: &str) -> Result<Vec<&'static str>, String> {
-        let chosen = Names(&BASKET).read(name).map_err(|unknown| unknown.to_string())?;
+        let chosen = Names(&BASKET).read(name)?;
         Ok(chosen.0.iter().map(|fruit| fruit.0).collect())
     }
 

@@ -75,12 +75,7 @@ fn user() -> String {
 fn library(part: &preload::Part) -> ListRow {
     let found = preload::find(part);
     let place = found.as_ref().map_or_else(|_| String::new(), |place| format!(": {}", place.display()));
-    row(
-        part.file,
-        format!("{}{place}", part.serves),
-        "libraries that run loads into programs",
-        found.err().map(|no| no.to_string()),
-    )
+    row(part.file, format!("{}{place}", part.serves), "libraries that run loads into programs", found.err())
 }
 
 /// Whether the kernel shows its events to this user.

@@ -125,54 +125,46 @@ const SMALLEST: usize = 8;
 /// Largest message accepted: 1 GiB takes half a second to copy.
 const LARGEST: usize = 1 << 30;
 
-/// Why a value was refused.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-enum BadValue {
-    #[error("expected a number of bytes from 8 to 1G (example: 64, 16k or 1M; k is 1024)")]
-    Size,
-    #[error("expected ping-pong, saturated, sporadic or rate:N/s (example: rate:1000/s)")]
-    Mode,
-    #[error("expected a rate from one per hour to 1M per second (example: rate:1000/s)")]
-    Rate,
-    #[error("expected same, different, both, or two CPUs as SENDER,RECEIVER (example: 0,1)")]
-    Places,
-}
+const SIZE: &str = "expected a number of bytes from 8 to 1G (example: 64, 16k or 1M; k is 1024)";
+const MODE: &str = "expected ping-pong, saturated, sporadic or rate:N/s (example: rate:1000/s)";
+const RATE: &str = "expected a rate from one per hour to 1M per second (example: rate:1000/s)";
+const PLACES: &str = "expected same, different, both, or two CPUs as SENDER,RECEIVER (example: 0,1)";
 
-fn size(text: &str) -> Result<usize, BadValue> {
+fn size(text: &str) -> Result<usize, &'static str> {
     let bytes = values::in_units(text, &[('k', 1 << 10), ('K', 1 << 10), ('M', 1 << 20), ('G', 1 << 30)]);
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-    bytes.filter(|bytes| (SMALLEST..=LARGEST).contains(bytes)).ok_or(BadValue::Size)
+    bytes.filter(|bytes| (SMALLEST..=LARGEST).contains(bytes)).ok_or(SIZE)
 }
 
-fn depth(text: &str) -> Result<usize, values::BadValue> {
+fn depth(text: &str) -> Result<usize, String> {
     values::integer(1, 1_000_000, "10")(text)
 }
 
-fn mode(text: &str) -> Result<ModeArg, BadValue> {
+fn mode(text: &str) -> Result<ModeArg, &'static str> {
     match text {
         "sporadic" => Ok(ModeArg::Sporadic),
         "saturated" => Ok(ModeArg::Other(Mode::Saturated)),
         "ping-pong" => Ok(ModeArg::Other(Mode::PingPong)),
         _ => {
-            let number = text.strip_prefix("rate:").and_then(|rate| rate.strip_suffix("/s")).ok_or(BadValue::Mode)?;
+            let number = text.strip_prefix("rate:").and_then(|rate| rate.strip_suffix("/s")).ok_or(MODE)?;
             let per_second = match values::count(number) {
                 Ok(n) => n as f64,
-                Err(_) => number.parse::<f64>().map_err(|_| BadValue::Mode)?,
+                Err(_) => number.parse::<f64>().map_err(|_| MODE)?,
             };
             let possible = per_second.is_finite() && (1.0 / 3600.0..=1e6).contains(&per_second);
-            if possible { Ok(ModeArg::Other(Mode::Rate { per_second })) } else { Err(BadValue::Rate) }
+            if possible { Ok(ModeArg::Other(Mode::Rate { per_second })) } else { Err(RATE) }
         }
     }
 }
 
-fn places(text: &str) -> Result<Places, BadValue> {
+fn places(text: &str) -> Result<Places, &'static str> {
     match text {
         "same" => Ok(Places::Same),
         "different" => Ok(Places::Different),
         "both" => Ok(Places::Both),
         _ => {
-            let (sender, receiver) = text.split_once(',').ok_or(BadValue::Places)?;
-            let cpu = |text: &str| text.trim().parse::<usize>().map_err(|_| BadValue::Places);
+            let (sender, receiver) = text.split_once(',').ok_or(PLACES)?;
+            let cpu = |text: &str| text.trim().parse::<usize>().map_err(|_| PLACES);
             Ok(Places::On(cpu(sender)?, cpu(receiver)?))
         }
     }

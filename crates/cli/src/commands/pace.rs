@@ -1,12 +1,11 @@
 //! `punctual pace`: how evenly packets that are sent at a rate leave and arrive.
 
-use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use punctual::{BadRate, Rate};
+use punctual::Rate;
 use punctual_lab::pace::{self, Goal, Mode, PacingMethod, Plan, Request, Target, Terms, methods, receive};
 use punctual_record::{Experiment, Limit, Quantity};
 use punctual_report::export::text::list::ListRow;
@@ -62,52 +61,39 @@ pub(crate) struct PaceArgs {
     pub(crate) measure: MeasureArgs,
 }
 
-/// Why a value was refused.
-#[derive(Debug, thiserror::Error)]
-enum BadValue {
-    #[error("expected a number of events per second above 0 (example: 0.5, 15k or 1M)")]
-    Events,
-    #[error(transparent)]
-    Rate(#[from] BadRate),
-    #[error("expected a rate and a higher one (example: 1k..1M)")]
-    Sweep,
-    #[error("the name has no address; {ADDRESS}")]
-    NoAddress,
-    #[error("{0}; {ADDRESS}")]
-    Address(#[from] io::Error),
-}
-
+const EVENTS: &str = "expected a number of events per second above 0 (example: 0.5, 15k or 1M)";
 const ADDRESS: &str = "expected an address and a port (example: 127.0.0.1:9999 or [::1]:9999)";
 
 /// Parses a rate: a decimal number with an optional suffix k or M.
-fn rate(text: &str) -> Result<Rate, BadValue> {
+fn rate(text: &str) -> Result<Rate, String> {
     let (number, times) = match text.strip_suffix(['k', 'K']) {
         Some(number) => (number, 1e3),
         None => text.strip_suffix('M').map_or((text, 1.0), |number| (number, 1e6)),
     };
     if !number.starts_with(|c: char| c.is_ascii_digit() || c == '.' || c == '-') {
-        return Err(BadValue::Events);
+        return Err(EVENTS.into());
     }
-    let number: f64 = number.parse().map_err(|_| BadValue::Events)?;
-    Ok(Rate::hertz(number * times)?)
+    let number: f64 = number.parse().map_err(|_| EVENTS)?;
+    Rate::hertz(number * times).map_err(|error| error.to_string())
 }
 
 /// Parses two rates with two dots between them.
-fn sweep(text: &str) -> Result<(Rate, Rate), BadValue> {
-    let (from, to) = text.split_once("..").ok_or(BadValue::Sweep)?;
+fn sweep(text: &str) -> Result<(Rate, Rate), String> {
+    let (from, to) = text.split_once("..").ok_or("expected a rate and a higher one (example: 1k..1M)")?;
     Ok((rate(from)?, rate(to)?))
 }
 
 /// Parses an address with a port; looks a name up.
-fn address(text: &str) -> Result<SocketAddr, BadValue> {
-    text.to_socket_addrs()?.next().ok_or(BadValue::NoAddress)
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; {ADDRESS}"))?;
+    found.next().ok_or_else(|| format!("the name has no address; {ADDRESS}"))
 }
 
 /// Largest payload of a UDP datagram: 65 535 bytes less the UDP header. The plan subtracts another 20 for IPv4.
 const LARGEST: usize = 65_527;
 
 /// Parses a datagram size; at least the header with number and times must fit.
-fn size(text: &str) -> Result<usize, values::BadValue> {
+fn size(text: &str) -> Result<usize, String> {
     values::integer(pace::HEADER, LARGEST, "64")(text)
 }
 

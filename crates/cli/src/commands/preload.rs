@@ -106,83 +106,62 @@ pub(super) const MPI: Part = Part { file: "libpunctual_mpi.so", serves: "--mpi" 
 /// The section in which a library has its version.
 const VERSION: &str = ".punctual.version";
 
-/// Why a library cannot be loaded.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Unusable {
-    #[error("{file} was not found: the folder of this command is unknown; is /proc mounted?")]
-    FolderUnknown { file: &'static str },
-    #[error(
-        "{file} was not found in {}, {} or {}; without it there is no {serves}: the Debian package, the tarball and \
-         the wheel have it, and in a clone cargo xtask install --prefix {} installs it (punctual about lists the parts)",
-        beside.display(), lib.display(), own.display(), lib.parent().unwrap_or(lib).display()
-    )]
-    Absent { file: &'static str, serves: &'static str, beside: PathBuf, lib: PathBuf, own: PathBuf },
-    /// The separators of LD_PRELOAD cannot be quoted.
-    #[error("{} has a space or a colon in its path, which ld.so(8) cannot load; move it", place.display())]
-    Separator { place: PathBuf },
-    #[error("{} is on a file system that is mounted noexec, from which ld.so(8) loads nothing; install it elsewhere", place.display())]
-    NoExec { place: PathBuf },
-    #[error("{} cannot be loaded: {why}; install it again", place.display())]
-    Unreadable { place: PathBuf, why: BadElf },
-    #[error("{} is for another architecture than this command ({}); install both for one", place.display(), std::env::consts::ARCH)]
-    Architecture { place: PathBuf },
-    #[error(
-        "{} is of {}, and this command of version {}; install both from one release", place.display(),
-        version.as_ref().map_or("an unknown version".to_owned(), |version| format!("version {version}")),
-        env!("CARGO_PKG_VERSION")
-    )]
-    Version { place: PathBuf, version: Option<String> },
-}
-
-/// Why a file cannot be read as a program or a library.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub(super) enum BadElf {
-    File(#[from] std::io::Error),
-    Contents(#[from] object::Error),
-}
-
-/// Finds a library: beside the command, or in the `lib` beside its `bin`. One that does not fit the command is passed over.
-pub(super) fn find(part: &Part) -> Result<PathBuf, Unusable> {
-    let file = part.file;
+/// Finds a library: beside the command, or in the `lib` beside its `bin`. One that does not fit the command is passed over. The error says
+/// why none can be loaded.
+pub(super) fn find(part: &Part) -> Result<PathBuf, String> {
+    let Part { file, serves } = part;
     let command = std::env::current_exe().and_then(|path| path.canonicalize());
     let Some(folder) = command.ok().and_then(|path| path.parent().map(Path::to_owned)) else {
-        return Err(Unusable::FolderUnknown { file });
+        return Err(format!("{file} was not found: the folder of this command is unknown; is /proc mounted?"));
     };
-    let lib = folder.parent().unwrap_or(&folder).join("lib");
+    let prefix = folder.parent().unwrap_or(&folder);
+    let lib = prefix.join("lib");
     let own = lib.join("punctual");
     let mut unfit = None;
     for place in [&folder, &lib, &own].map(|folder| folder.join(file)).iter().filter(|place| place.is_file()) {
         match check(place) {
             Ok(()) => return Ok(place.clone()),
-            Err(why) => unfit = unfit.or(Some(why)),
+            Err(why) => unfit = unfit.or(Some(format!("{} {why}", place.display()))),
         }
     }
-    Err(unfit.unwrap_or(Unusable::Absent { file, serves: part.serves, beside: folder, lib, own }))
+    Err(unfit.unwrap_or_else(|| {
+        format!(
+            "{file} was not found in {}, {} or {}; without it there is no {serves}: the Debian package, the tarball and \
+             the wheel have it, and in a clone cargo xtask install --prefix {} installs it (punctual about lists the parts)",
+            folder.display(),
+            lib.display(),
+            own.display(),
+            prefix.display()
+        )
+    }))
 }
 
-/// Whether ld.so(8) can load this file, and whether it belongs to this command.
-fn check(library: &Path) -> Result<(), Unusable> {
-    let place = library.to_owned();
-    if place.to_string_lossy().contains([' ', ':']) {
-        return Err(Unusable::Separator { place });
+/// Whether ld.so(8) can load this file, and whether it belongs to this command. The error continues its name.
+fn check(library: &Path) -> Result<(), String> {
+    let own = env!("CARGO_PKG_VERSION");
+    // The separators of LD_PRELOAD cannot be quoted.
+    if library.to_string_lossy().contains([' ', ':']) {
+        return Err("has a space or a colon in its path, which ld.so(8) cannot load; move it".into());
     }
     if statvfs(library).is_ok_and(|facts| facts.f_flag.contains(StatVfsMountFlags::NOEXEC)) {
-        return Err(Unusable::NoExec { place });
+        let text =
+            "is on a file system that is mounted noexec, from which ld.so(8) loads nothing; install it elsewhere";
+        return Err(text.into());
     }
-    let (architecture, version) = match facts(library) {
-        Ok(facts) => facts,
-        Err(why) => return Err(Unusable::Unreadable { place, why }),
-    };
+    let (architecture, version) = facts(library).map_err(|why| format!("cannot be loaded: {why}; install it again"))?;
     if facts(Path::new("/proc/self/exe")).is_ok_and(|command| command.0 != architecture) {
-        return Err(Unusable::Architecture { place });
+        let arch = std::env::consts::ARCH;
+        return Err(format!("is for another architecture than this command ({arch}); install both for one"));
     }
-    let is_of_this = version.as_deref() == Some(env!("CARGO_PKG_VERSION"));
-    if is_of_this { Ok(()) } else { Err(Unusable::Version { place, version }) }
+    if version.as_deref() == Some(own) {
+        return Ok(());
+    }
+    let version = version.map_or_else(|| "an unknown version".to_owned(), |version| format!("version {version}"));
+    Err(format!("is of {version}, and this command of version {own}; install both from one release"))
 }
 
 /// The architecture of an ELF file, with its word size, and the version in it.
-fn facts(file: &Path) -> Result<((Architecture, bool), Option<String>), BadElf> {
+fn facts(file: &Path) -> anyhow::Result<((Architecture, bool), Option<String>)> {
     let cache = ReadCache::new(File::open(file)?);
     let elf = object::File::parse(&cache)?;
     let version = elf.section_by_name(VERSION).and_then(|section| section.data().ok());
@@ -197,62 +176,39 @@ const DEPTH: u32 = 4;
 /// The longest first line of a script that the kernel reads.
 const LINE: u64 = 256;
 
-/// A program that does not see a library of LD_PRELOAD.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{} {why}", program.display())]
-pub(super) struct Blind {
-    program: PathBuf,
-    why: Blindness,
-}
-
-/// Why a program does not see a library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-enum Blindness {
-    #[error("is {mode}, and ld.so(8) loads no foreign library into such a program")]
-    Privileges { mode: &'static str },
-    #[error("is a program of another architecture")]
-    Architecture,
-    #[error("is a Go program, which makes its system calls without the C library")]
-    Go,
-    #[error("is linked statically: no library is loaded into it")]
-    Static,
-    #[error("uses the C library musl, and the library needs glibc")]
-    Musl,
-}
-
 /// Why the program will not see the library. None if it will, or if its file tells nothing.
-pub(super) fn hidden(program: &OsStr) -> Option<Blind> {
+pub(super) fn hidden(program: &OsStr) -> Option<String> {
     hidden_at(program, DEPTH)
 }
 
-fn hidden_at(program: &OsStr, depth: u32) -> Option<Blind> {
+fn hidden_at(program: &OsStr, depth: u32) -> Option<String> {
     let path = file_of(program)?;
     if let Some(interpreter) = interpreter(&path) {
         return (depth > 0).then(|| hidden_at(&interpreter, depth - 1)).flatten();
     }
-    Some(Blind { why: blindness(&path)?, program: path })
+    Some(format!("{} {}", path.display(), blindness(&path)?))
 }
 
-fn blindness(program: &Path) -> Option<Blindness> {
+fn blindness(program: &Path) -> Option<String> {
     if let Some(mode) = gains_privileges(program) {
-        return Some(Blindness::Privileges { mode });
+        return Some(format!("is {mode}, and ld.so(8) loads no foreign library into such a program"));
     }
     let cache = ReadCache::new(File::open(program).ok()?);
     let elf = object::File::parse(&cache).ok()?;
     let own = facts(Path::new("/proc/self/exe"));
     if own.is_ok_and(|(own, _)| own != (elf.architecture(), elf.is_64())) {
-        return Some(Blindness::Architecture);
+        return Some("is a program of another architecture".into());
     }
     let section = |section: &str| elf.section_by_name(section);
     if section(".go.buildinfo").is_some() {
-        return Some(Blindness::Go);
+        return Some("is a Go program, which makes its system calls without the C library".into());
     }
     let Some(loader) = section(".interp") else {
         let has_sections = elf.sections().next().is_some();
-        return has_sections.then_some(Blindness::Static);
+        return has_sections.then(|| "is linked statically: no library is loaded into it".into());
     };
     let loader = loader.data().ok().map(|text| String::from_utf8_lossy(text).into_owned())?;
-    loader.contains("/ld-musl").then_some(Blindness::Musl)
+    loader.contains("/ld-musl").then(|| "uses the C library musl, and the library needs glibc".into())
 }
 
 /// What a script's first line names: the program to look at instead. `env` is followed to the program behind it.
@@ -326,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_missing_library_is_said_with_its_place_and_with_what_needs_it() {
-        let said = find(&Part { file: "libnothing.so", serves: "--nothing" }).unwrap_err().to_string();
+        let said = find(&Part { file: "libnothing.so", serves: "--nothing" }).unwrap_err();
         assert!(said.starts_with("libnothing.so was not found in /"), "{said}");
         assert!(said.contains("there is no --nothing: ") && said.contains("punctual about"), "{said}");
     }
@@ -335,7 +291,7 @@ mod tests {
     fn a_file_that_does_not_fit_is_said() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("lib.so");
-        let why = |place: &Path| check(place).unwrap_err().to_string();
+        let why = |place: &Path| check(place).unwrap_err();
         std::fs::write(&place, "no program").unwrap();
         assert!(why(&place).contains("cannot be loaded: "), "{}", why(&place));
         std::fs::copy(std::env::current_exe().unwrap(), &place).unwrap();
@@ -386,7 +342,7 @@ mod tests {
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&other, Some(12_345), None).unwrap();
             std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o4755)).unwrap();
-            assert!(hidden(other.as_os_str()).unwrap().to_string().contains(" is set-user-ID, and "));
+            assert!(hidden(other.as_os_str()).unwrap().contains(" is set-user-ID, and "));
         }
     }
 }

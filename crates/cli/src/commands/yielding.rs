@@ -82,6 +82,9 @@ impl CompetitorKind {
 /// The policy of the caller, as it is typed.
 const SAME: &str = "same";
 
+/// The policies that have a name.
+const POLICIES: &str = "other, batch, idle, rr:1 to rr:99, fifo:1 to fifo:99, or deadline:RUNTIME/DEADLINE/PERIOD";
+
 /// A policy, or the policy of the caller.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CompetitorPolicyArg(pub(crate) CompetitorPolicy);
@@ -95,38 +98,20 @@ impl fmt::Display for CompetitorPolicyArg {
     }
 }
 
-/// Why a policy of competitors was refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadCompetitorPolicy {
-    /// Neither `same` nor the name of a policy.
-    #[error(
-        "expected same, other, batch, idle, rr:1 to rr:99, fifo:1 to fifo:99, or deadline:RUNTIME/DEADLINE/PERIOD \
-         (example: fifo:40){}{near_same}",
-        nearest.map(|name| format!("; nearest: {name}")).unwrap_or_default()
-    )]
-    UnknownName {
-        /// The nearest policy.
-        nearest: Option<&'static str>,
-        /// `same`, if it is near.
-        near_same: Nearest,
-    },
-    /// A policy with impossible parameters.
-    #[error(transparent)]
-    Policy(PolicyError),
-}
-
 impl FromStr for CompetitorPolicyArg {
-    type Err = BadCompetitorPolicy;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, BadCompetitorPolicy> {
+    fn from_str(text: &str) -> Result<Self, String> {
         if text == SAME {
             return Ok(Self(CompetitorPolicy::Same));
         }
         text.parse().map(|policy| Self(CompetitorPolicy::Policy(policy))).map_err(|error| match error {
             PolicyError::UnknownName { nearest, .. } => {
-                BadCompetitorPolicy::UnknownName { nearest, near_same: Nearest::to(text, [SAME.to_owned()]) }
+                let nearest = nearest.map(|name| format!("; nearest: {name}")).unwrap_or_default();
+                let same = Nearest::to(text, [SAME.to_owned()]);
+                format!("expected {SAME}, {POLICIES} (example: fifo:40){nearest}{same}")
             }
-            other => BadCompetitorPolicy::Policy(other),
+            other => other.to_string(),
         })
     }
 }
@@ -248,10 +233,10 @@ mod tests {
             let policy = typed.parse::<punctual::Policy>().unwrap_err().to_string();
             let near_same = Nearest::to(typed, [SAME.to_owned()]);
             let expected = format!("{}{near_same}", policy.replacen("expected ", "expected same, ", 1));
-            assert_eq!(typed.parse::<CompetitorPolicyArg>().unwrap_err().to_string(), expected);
+            assert_eq!(typed.parse::<CompetitorPolicyArg>().unwrap_err(), expected);
         }
-        assert!("saem".parse::<CompetitorPolicyArg>().unwrap_err().to_string().ends_with("; nearest: same"));
+        assert!("saem".parse::<CompetitorPolicyArg>().unwrap_err().ends_with("; nearest: same"));
         let priority = "fifo:100".parse::<CompetitorPolicyArg>().unwrap_err();
-        assert_eq!(priority.to_string(), "fifo:100".parse::<punctual::Policy>().unwrap_err().to_string());
+        assert_eq!(priority, "fifo:100".parse::<punctual::Policy>().unwrap_err().to_string());
     }
 }

@@ -66,10 +66,7 @@ fn value(refused: &clap::Error, line: &Line) -> Option<BadUsage> {
         return Some(bad);
     }
     let constraint = match (refused.kind(), refused.get(ContextKind::ValidValue)) {
-        (ErrorKind::ValueValidation, _) => match text(refused, ContextKind::Custom) {
-            Some(constraint) => constraint.to_owned(),
-            None => std::error::Error::source(refused)?.to_string(),
-        },
+        (ErrorKind::ValueValidation, _) => std::error::Error::source(refused)?.to_string(),
         // The parser gives the same error for an empty value and for a missing one.
         (ErrorKind::InvalidValue, Some(ContextValue::Strings(accepted))) if value.is_empty() || accepted.is_empty() => {
             return about_argument(refused, line, "a value is missing");

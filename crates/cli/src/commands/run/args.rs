@@ -13,7 +13,7 @@ use punctual_record::Limit;
 
 use super::remedies::RemedyArgs;
 use crate::args::{OutputArgs, ProgramConditions, Tables, limits, values};
-use crate::commands::preload::{self, Blind, Unusable};
+use crate::commands::preload;
 use crate::output::Target;
 use crate::terminal::Color;
 
@@ -136,7 +136,7 @@ pub(super) struct Libraries {
     waits: Option<PathBuf>,
     mpi: Option<PathBuf>,
     /// Why the program would not see them.
-    hidden: Option<Blind>,
+    hidden: Option<String>,
 }
 
 /// A library and its settings.
@@ -150,7 +150,7 @@ impl Libraries {
     ///
     /// # Errors
     /// If one is not installed.
-    pub(super) fn find(args: &RunArgs) -> Result<Self, Unusable> {
+    pub(super) fn find(args: &RunArgs) -> Result<Self, String> {
         let find = |asked: bool, part| asked.then(|| preload::find(&part)).transpose();
         let waits = find(args.remedies.settings().is_some() || args.observe.observe, preload::WAITS)?;
         let mpi = find(args.mpi.mpi, preload::MPI)?;
@@ -164,8 +164,8 @@ impl Libraries {
     }
 
     /// Why the program sees none of them.
-    pub(super) fn hidden(&self) -> Option<&Blind> {
-        self.hidden.as_ref()
+    pub(super) fn hidden(&self) -> Option<&str> {
+        self.hidden.as_deref()
     }
 
     /// The same, with what this means and what works for any program.

@@ -42,7 +42,7 @@ impl Perform for RunArgs {
         refusal::explanation::check_program(program.unwrap_or_default(), definition())?;
         let asked = self.conditions.all();
         check(&asked)?;
-        let rules = remedies::rules(self.remedies.rules.as_deref())?;
+        let scheduling = remedies::scheduling_of(self.remedies.rules.as_deref())?;
         let libraries = match Libraries::find(self) {
             Ok(libraries) => libraries,
             Err(missing) => return Ok(refuse(missing)),
@@ -76,7 +76,7 @@ impl Perform for RunArgs {
             troubles.0.extend(lock_memory());
         }
         let loaded = libraries.loaded(self, observation.as_ref().map(Observation::path));
-        troubles.0.extend(rules.troubles());
+        troubles.0.extend(remedies::troubles(&scheduling));
         if troubles.forbid_it(self) {
             return Ok(Exit::Failed);
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use punctual::conditions::{Applied, Condition, Conditions, Refused};
+use punctual::conditions::{Applied, Condition, Conditions};
 use punctual::{Policy, format_duration};
 use punctual_record::remedy;
 use punctual_rules::{BadRule, BadValue};
@@ -106,67 +106,40 @@ fn value_of(action: impl ValueEnum) -> String {
 /// The longest file that the library reads.
 const LONGEST: u64 = 64 << 10;
 
-/// The rules of a file, each of which is valid.
-#[derive(Debug, Default)]
-pub(super) struct Rules {
-    /// The scheduling that a line asks for.
-    scheduling: Vec<(usize, Conditions)>,
-}
+/// The lines of a file that schedule threads, with what each asks for.
+pub(super) type Scheduling = Vec<(usize, Conditions)>;
 
-/// The rules, if a file is named.
-pub(super) fn rules(file: Option<&Path>) -> Result<Rules, BadUsage> {
-    let Some(path) = file else { return Ok(Rules::default()) };
+/// Those of the file, if one is named, all of whose rules are valid.
+pub(super) fn scheduling_of(file: Option<&Path>) -> Result<Scheduling, BadUsage> {
+    let Some(path) = file else { return Ok(Scheduling::new()) };
     read(path).map_err(|why| BadUsage::invalid("--rules", path.display(), why))
 }
 
-/// Why a file of rules was refused.
-#[derive(Debug, thiserror::Error)]
-enum BadRules {
-    #[error("{0}; expected a file of rules (example: rules.txt)")]
-    Unreadable(#[from] std::io::Error),
-    /// A pipe would be empty for the program.
-    #[error("expected a regular file of rules (example: rules.txt)")]
-    NotRegular,
-    #[error("expected a file of at most 64 KiB (example: 60 lines)")]
-    TooLong,
-    #[error("expected a path in UTF-8 (example: rules.txt)")]
-    NotUtf8,
-    /// A line that is no rule.
-    #[error("{bad}{nearest}")]
-    Rule { bad: BadRule, nearest: Nearest },
-    /// A rule that no thread of this machine can have.
-    #[error("line {line}: '{}={}': {}; {}", no.condition, no.value(), no.why, remedy::of_refused(no))]
-    Impossible { line: usize, no: Box<Refused> },
-}
-
-impl From<BadRule> for BadRules {
-    fn from(bad: BadRule) -> Self {
-        let nearest = bad.unknown().map(|word| Nearest::to(word, punctual_rules::words().map(str::to_owned)));
-        Self::Rule { nearest: nearest.unwrap_or_default(), bad }
-    }
-}
-
-fn read(path: &Path) -> Result<Rules, BadRules> {
-    if !path.metadata()?.is_file() {
-        return Err(BadRules::NotRegular);
+/// The error says what is expected.
+fn read(path: &Path) -> Result<Scheduling, String> {
+    let unreadable = |error: std::io::Error| format!("{error}; expected a file of rules (example: rules.txt)");
+    // A pipe would be empty for the program.
+    if !path.metadata().map_err(unreadable)?.is_file() {
+        return Err("expected a regular file of rules (example: rules.txt)".into());
     }
     let mut text = String::new();
-    let length = File::open(path)?.take(LONGEST + 1).read_to_string(&mut text)?;
-    if length as u64 > LONGEST {
-        return Err(BadRules::TooLong);
+    let length = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
+    if length.map_err(unreadable)? as u64 > LONGEST {
+        return Err("expected a file of at most 64 KiB (example: 60 lines)".into());
     }
-    path.canonicalize()?.to_str().ok_or(BadRules::NotUtf8)?;
-    Ok(Rules { scheduling: scheduling(&text)? })
+    path.canonicalize().map_err(unreadable)?.to_str().ok_or("expected a path in UTF-8 (example: rules.txt)")?;
+    scheduling(&text)
 }
 
 /// The lines that schedule threads.
-fn scheduling(text: &str) -> Result<Vec<(usize, Conditions)>, BadRules> {
+fn scheduling(text: &str) -> Result<Scheduling, String> {
     let mut found = Vec::new();
     for rule in punctual_rules::rules(text) {
-        let (line, rule) = rule?;
+        let (line, rule) = rule.map_err(with_nearest)?;
         let asked = rule.scheduling.conditions();
         if let Some(no) = asked.impossible_here() {
-            return Err(BadRules::Impossible { line, no: Box::new(no) });
+            let (value, remedy) = (no.value(), remedy::of_refused(&no));
+            return Err(format!("line {line}: '{}={value}': {}; {remedy}", no.condition, no.why));
         }
         if !asked.is_empty() {
             found.push((line, asked));
@@ -175,23 +148,24 @@ fn scheduling(text: &str) -> Result<Vec<(usize, Conditions)>, BadRules> {
     Ok(found)
 }
 
-impl Rules {
-    /// Tries the settings of threads on this thread, and puts them back. What is refused here, the program is refused too.
-    pub(super) fn troubles(&self) -> Vec<String> {
-        let lines = self.scheduling.iter();
-        lines
-            .flat_map(|(line, asked)| {
-                let real_time = asked.get_policy().is_some_and(|policy: Policy| policy.is_real_time());
-                // Other policies need no privilege; not every one can be left without.
-                let asked = if real_time { asked.clone() } else { asked.clone().without(Condition::POLICY) };
-                let Applied { guard: _guard, refused } = asked.allow_irreversible().apply();
-                let refused = refused
-                    .iter()
-                    .map(|refused| format!("rules, line {line}: {refused}; {}", remedy::of_refused(refused)));
-                refused.collect::<Vec<_>>()
-            })
-            .collect()
+/// What is wrong with a line, and the words that it may have meant.
+fn with_nearest(bad: BadRule) -> String {
+    let nearest = bad.unknown().map(|word| Nearest::to(word, punctual_rules::words().map(str::to_owned)));
+    format!("{bad}{}", nearest.unwrap_or_default())
+}
+
+/// Tries the settings of threads on this thread, and puts them back. What is refused here, the program is refused too.
+pub(super) fn troubles(scheduling: &Scheduling) -> Vec<String> {
+    let mut troubles = Vec::new();
+    for (line, asked) in scheduling {
+        let real_time = asked.get_policy().is_some_and(|policy: Policy| policy.is_real_time());
+        // Other policies need no privilege; not every one can be left without.
+        let asked = if real_time { asked.clone() } else { asked.clone().without(Condition::POLICY) };
+        let Applied { guard: _guard, refused } = asked.allow_irreversible().apply();
+        let refused = refused.iter();
+        troubles.extend(refused.map(|no| format!("rules, line {line}: {no}; {}", remedy::of_refused(no))));
     }
+    troubles
 }
 
 #[cfg(test)]
@@ -231,7 +205,7 @@ mod tests {
     }
 
     fn refused(text: &str) -> String {
-        scheduling(text).unwrap_err().to_string()
+        scheduling(text).unwrap_err()
     }
 
     #[test]
@@ -257,7 +231,7 @@ mod tests {
     fn what_is_no_file_of_rules_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rules");
-        let refusal = |path: &Path| read(path).unwrap_err().to_string();
+        let refusal = |path: &Path| read(path).unwrap_err();
         assert!(refusal(&path).contains("No such file"));
         assert!(refusal(folder.path()).contains("regular file"));
         assert!(refusal(Path::new("/dev/null")).contains("regular file"));

@@ -100,14 +100,10 @@ impl WhyArgs {
     }
 }
 
-/// A name that no way to wait or to yield has.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected a way to wait or to yield (example: sched_yield){0}")]
-struct UnknownWay(Nearest);
-
 /// A way to wait or to yield.
-fn way(text: &str) -> Result<Subject, UnknownWay> {
-    let unknown = || UnknownWay(Nearest::to(text, Subject::all().map(|way| way.name().to_owned())));
+fn way(text: &str) -> Result<Subject, String> {
+    let nearest = || Nearest::to(text, Subject::all().map(|way| way.name().to_owned()));
+    let unknown = || format!("expected a way to wait or to yield (example: sched_yield){}", nearest());
     Subject::all().find(|way| way.name() == text).ok_or_else(unknown)
 }
 

@@ -25,7 +25,6 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use crate::args::{Flags, OutputArgs};
 use crate::commands::deliver::deliver;
 use crate::commands::measure::command_line;
-use crate::commands::preload::Blind;
 use crate::commands::run::args::RunArgs;
 use crate::commands::run::observe::series::{Round, Rounds};
 use crate::exit::Exit;
@@ -125,7 +124,7 @@ pub(super) struct Watching<'a> {
 
 impl Watching<'_> {
     /// The program ended: makes the record and delivers it. `hidden` says why it saw no library. Returns the exit status.
-    pub(super) fn end(mut self, args: &RunArgs, exit: Exit, hidden: Option<&Blind>) -> Exit {
+    pub(super) fn end(mut self, args: &RunArgs, exit: Exit, hidden: Option<&str>) -> Exit {
         let took = self.began.elapsed();
         drop(self.ending);
         let (totals, rounds) = self.thread.and_then(|thread| thread.join().ok().flatten()).unwrap_or_default();
@@ -160,9 +159,9 @@ fn judged(run: &Run, wanted: &OutputArgs, outputs: Outputs, exit: Exit) -> Exit 
 }
 
 /// Why no wait was counted.
-fn nothing(program: &str, totals: &Totals, hidden: Option<&Blind>) -> NotMeasured {
+fn nothing(program: &str, totals: &Totals, hidden: Option<&str>) -> NotMeasured {
     let why = match (hidden, totals.attached) {
-        (Some(why), _) => why.to_string(),
+        (Some(why), _) => why.to_owned(),
         (None, 0) => format!(
             "no process of {program} loaded the library: static programs, Go and set-user-ID programs do not, nor one that cannot map its file"
         ),
