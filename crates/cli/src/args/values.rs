@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use punctual::conditions::InvalidValue;
 use punctual::cpufreq::{FREQUENCY, parse_frequency};
 use punctual::{Condition, parse_duration};
@@ -74,6 +75,17 @@ pub(crate) fn polls(text: &str) -> Result<u32, String> {
     let most = MOST_POLLS / 1_000_000;
     let refused = || format!("expected an integer from 0 (never yields) to {most}M (example: 10k)");
     number.filter(|n| *n <= MOST_POLLS).ok_or_else(refused)
+}
+
+/// One of a few values, each with its name and a line of help.
+pub(crate) fn one_of<T: Clone + Send + Sync>(
+    values: &'static [(&'static str, &'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    let names = values.iter().map(|(name, help, _)| PossibleValue::new(*name).help(*help));
+    PossibleValuesParser::new(names).try_map(|typed| {
+        let value = values.iter().find(|(name, ..)| *name == typed);
+        value.map(|(.., value)| value.clone()).ok_or("expected one of the names")
+    })
 }
 
 /// Largest count. Of the quickest operation (some 10 ns) this many take ten seconds, of a wait of 1 ms eleven days.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use punctual::cpu_set::HIGHEST_CPU;
 use punctual::cpufreq::{Cpufreq, CpufreqPolicy, Error, GovernorThread, Lever, Serves, format_frequency};
 use punctual::restore::LockWait;
@@ -147,8 +147,8 @@ pub(crate) struct BoostArgs {
     #[arg(long, value_name = "DUR", default_value = "300ms", value_parser = values::positive_duration)]
     pub(crate) rest: Duration,
     /// How to raise the speed [default: the first of these that works here]
-    #[arg(long, value_name = "LEVER")]
-    pub(crate) by: Option<LeverArg>,
+    #[arg(long, value_name = "LEVER", value_parser = values::one_of(&LEVERS))]
+    pub(crate) by: Option<Lever>,
     #[command(flatten)]
     pub(crate) thread: ThreadArgs,
     #[command(flatten)]
@@ -156,28 +156,12 @@ pub(crate) struct BoostArgs {
 }
 
 /// The ways to raise the speed, cheapest first.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum LeverArg {
-    /// Utilization clamp of the thread (uclamp), under schedutil
-    Clamp,
-    /// Lower frequency limit (scaling_min_freq), raised to the upper one
-    MinFrequency,
-    /// Energy-performance preference
-    Epp,
-    /// Governor performance
-    Governor,
-}
-
-impl From<LeverArg> for Lever {
-    fn from(arg: LeverArg) -> Self {
-        match arg {
-            LeverArg::Clamp => Self::Clamp,
-            LeverArg::MinFrequency => Self::MinFrequency,
-            LeverArg::Epp => Self::Preference,
-            LeverArg::Governor => Self::Governor,
-        }
-    }
-}
+const LEVERS: [(&str, &str, Lever); 4] = [
+    ("clamp", "Utilization clamp of the thread (uclamp), under schedutil", Lever::Clamp),
+    ("min-frequency", "Lower frequency limit (scaling_min_freq), raised to the upper one", Lever::MinFrequency),
+    ("epp", "Energy-performance preference", Lever::Preference),
+    ("governor", "Governor performance", Lever::Governor),
+];
 
 /// The looping thread.
 #[derive(Debug, Args)]
@@ -344,7 +328,7 @@ fn boost(args: &BoostArgs) -> anyhow::Result<Exit> {
         periods: args.periods,
         rounds: args.rounds,
         rest: args.rest,
-        lever: args.by.map(Into::into),
+        lever: args.by,
         thread: thread(&args.thread)?,
     };
     let plan = boost::Plan::new(request).map_err(BadUsage::from)?;

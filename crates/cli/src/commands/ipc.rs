@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use punctual::{CpuSet, Policy};
 use punctual_lab::ipc::{self, Mechanism, Mode, Places, Plan, Receive, Request, Topology};
 use punctual_record::{Limit, Quantity};
@@ -42,14 +42,14 @@ pub(crate) struct IpcArgs {
     #[arg(long)]
     pub(crate) matrix: bool,
     /// How the receiver waits [default: block if supported, else poll]
-    #[arg(long, value_name = "HOW", value_delimiter = ',')]
-    pub(crate) receive: Vec<ReceiveArg>,
+    #[arg(long, value_name = "HOW", value_delimiter = ',', value_parser = values::one_of(&WAYS_TO_RECEIVE))]
+    pub(crate) receive: Vec<Receive>,
     /// Most messages in flight, 1 to 1000000 [default: set by the mechanism]
     #[arg(long, value_name = "N", value_parser = depth)]
     pub(crate) depth: Option<usize>,
     /// Verify the whole message: always, never, or short (up to 4 KiB)
-    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "short", default_missing_value = "always")]
-    pub(crate) verify: VerifyArg,
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "short", default_missing_value = "always", value_parser = values::one_of(&VERIFIED))]
+    pub(crate) verify: Verified,
     /// Print minimum, maximum and mean latency per N messages during the run (100k); on stderr with --fail-if
     #[arg(long, value_name = "N", value_parser = values::count)]
     pub(crate) blocks: Option<u64>,
@@ -78,47 +78,21 @@ pub(crate) enum ModeArg {
 }
 
 /// How the receiver waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReceiveArg {
-    /// Block in the kernel
-    Block,
-    /// Busy-wait
-    Poll,
-    /// Poll, then yield, then block
-    Backoff,
-}
+const WAYS_TO_RECEIVE: [(&str, &str, Receive); 3] = [
+    ("block", "Block in the kernel", Receive::Block),
+    ("poll", "Busy-wait", Receive::Poll),
+    ("backoff", "Poll, then yield, then block", Receive::Backoff),
+];
 
-impl From<ReceiveArg> for Receive {
-    fn from(arg: ReceiveArg) -> Self {
-        match arg {
-            ReceiveArg::Block => Self::Block,
-            ReceiveArg::Poll => Self::Poll,
-            ReceiveArg::Backoff => Self::Backoff,
-        }
-    }
-}
+/// Whether messages are verified as a whole; `None`: short ones are.
+type Verified = Option<bool>;
 
 /// Which messages are verified as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum VerifyArg {
-    /// Messages up to 4 KiB
-    Short,
-    /// All messages
-    Always,
-    /// None: only number and time
-    Never,
-}
-
-impl VerifyArg {
-    /// The value for the plan; `None`: short messages only.
-    pub(crate) fn wanted(self) -> Option<bool> {
-        match self {
-            Self::Short => None,
-            Self::Always => Some(true),
-            Self::Never => Some(false),
-        }
-    }
-}
+const VERIFIED: [(&str, &str, Verified); 3] = [
+    ("short", "Messages up to 4 KiB", None),
+    ("always", "All messages", Some(true)),
+    ("never", "None: only number and time", Some(false)),
+];
 
 /// Smallest message accepted: it carries its time of sending.
 const SMALLEST: usize = 8;
@@ -245,7 +219,7 @@ fn request(args: &IpcArgs) -> anyhow::Result<Request> {
         places: if args.matrix { Places::Matrix } else { args.cpus.clone() },
         cpus,
         topology,
-        receive: unique(args.receive.iter().map(|how| (*how).into())),
+        receive: unique(args.receive.iter().copied()),
         sender_policies: args.sender_policy.clone(),
         receiver_policies: args.receiver_policy.clone(),
         frame: args
@@ -253,7 +227,7 @@ fn request(args: &IpcArgs) -> anyhow::Result<Request> {
             .request(if args.mechanisms.is_empty() { USUAL } else { USUAL_FOR_NAMED })?
             .watched(args.watch.why),
         depth: args.depth,
-        verify: args.verify.wanted(),
+        verify: args.verify,
         blocks: args.blocks,
     })
 }

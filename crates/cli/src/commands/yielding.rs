@@ -5,13 +5,13 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use punctual::CpuSet;
 use punctual::policy::PolicyError;
 use punctual_lab::polls;
 use punctual_lab::ways::YieldMethod;
 use punctual_lab::yielding::{self, CompetitorPolicy, methods};
-use punctual_record::experiment::yielding::CompetitorKind as Kind;
+use punctual_record::experiment::yielding::CompetitorKind;
 use punctual_record::{Limit, Quantity};
 use punctual_report::export::text::list::ListRow;
 
@@ -37,8 +37,8 @@ pub(crate) struct YieldArgs {
     #[arg(long, value_name = "N", value_parser = values::integer(-20, 19, "5"))]
     pub(crate) competitor_nice: Option<i32>,
     /// Kind of competitors
-    #[arg(long, value_name = "KIND", default_value = "process")]
-    pub(crate) competitor_kind: CompetitorKind,
+    #[arg(long, value_name = "KIND", default_value = "process", value_parser = values::one_of(&KINDS))]
+    pub(crate) competitor_kind: &'static [CompetitorKind],
     /// Measure a receiver that polls N times before each yield (0: never yields)
     #[arg(
         long, value_name = "N,N,..", value_delimiter = ',', value_parser = values::polls,
@@ -57,27 +57,12 @@ pub(crate) struct YieldArgs {
     pub(crate) measure: MeasureArgs,
 }
 
-/// The kind of competitors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CompetitorKind {
-    /// Separate processes
-    Process,
-    /// Threads of the caller's process
-    Thread,
-    /// Processes, then threads
-    Both,
-}
-
-impl CompetitorKind {
-    /// The kinds to measure.
-    pub(crate) fn kinds(self) -> Vec<Kind> {
-        match self {
-            Self::Process => vec![Kind::Process],
-            Self::Thread => vec![Kind::Thread],
-            Self::Both => vec![Kind::Process, Kind::Thread],
-        }
-    }
-}
+/// The kinds of competitors to measure.
+const KINDS: [(&str, &str, &[CompetitorKind]); 3] = [
+    ("process", "Separate processes", &[CompetitorKind::Process]),
+    ("thread", "Threads of the caller's process", &[CompetitorKind::Thread]),
+    ("both", "Processes, then threads", &[CompetitorKind::Process, CompetitorKind::Thread]),
+];
 
 /// The policy of the caller, as it is typed.
 const SAME: &str = "same";
@@ -193,7 +178,7 @@ fn request(args: &YieldArgs) -> anyhow::Result<yielding::Request> {
     Ok(yielding::Request {
         methods: chosen(&args.methods).unwrap_or_else(|| methods::ALL.iter().collect()),
         competitors,
-        kinds: args.competitor_kind.kinds(),
+        kinds: args.competitor_kind.to_vec(),
         competitor_policies,
         competitor_nice: args.competitor_nice,
         frame: args.measure.request(if named { USUAL_FOR_NAMED } else { USUAL })?.watched(args.watch.why),

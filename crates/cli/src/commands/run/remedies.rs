@@ -6,7 +6,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use punctual::conditions::{Applied, Condition, Conditions};
 use punctual::{Policy, format_duration};
 use punctual_record::remedy;
@@ -18,11 +19,11 @@ use crate::refusal::{BadUsage, Nearest};
 #[derive(Debug, Args)]
 pub(crate) struct RemedyArgs {
     /// Replace usleep(0) and other sleeps of at most 1 us: yield, pause, or back off from one to the other
-    #[arg(long, value_name = "ACTION", help_heading = HEADING)]
-    pub(crate) usleep0: Option<Sleep0>,
+    #[arg(long, value_name = "ACTION", help_heading = HEADING, value_parser = word_of(INSTEAD_OF_SLEEP))]
+    pub(crate) usleep0: Option<String>,
     /// Replace sched_yield: pause, back off, or sleep for the shortest time
-    #[arg(long, value_name = "ACTION", help_heading = HEADING)]
-    pub(crate) sched_yield: Option<Yield>,
+    #[arg(long, value_name = "ACTION", help_heading = HEADING, value_parser = word_of(INSTEAD_OF_YIELD))]
+    pub(crate) sched_yield: Option<String>,
     /// Sleeps and timeouts end on time: sleep until a learned margin before the end, then spin
     ///
     /// Holds for sleeps, poll, select, epoll_wait, semaphores and mutexes. Condition variables gain only the timer slack. Without a value,
@@ -55,25 +56,22 @@ pub(crate) struct RemedyArgs {
 const HEADING: &str = "Waits of the program (through the C library)";
 
 /// Instead of a sleep of nearly no time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Sleep0 {
-    /// sched_yield(2)
-    Yield,
-    /// A pause of the CPU
-    Pause,
-    /// Pauses, then yields, then the sleep itself
-    Backoff,
-}
+const INSTEAD_OF_SLEEP: [(&str, &str); 3] = [
+    ("yield", "sched_yield(2)"),
+    ("pause", "A pause of the CPU"),
+    ("backoff", "Pauses, then yields, then the sleep itself"),
+];
 
 /// Instead of a yield.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Yield {
-    /// A pause of the CPU
-    Pause,
-    /// Pauses, then yields
-    Backoff,
-    /// A sleep of 20 us, which lets any thread run
-    Sleep,
+const INSTEAD_OF_YIELD: [(&str, &str); 3] = [
+    ("pause", "A pause of the CPU"),
+    ("backoff", "Pauses, then yields"),
+    ("sleep", "A sleep of 20 us, which lets any thread run"),
+];
+
+/// One of these words, each with a line of help.
+fn word_of(words: [(&'static str, &'static str); 3]) -> PossibleValuesParser {
+    PossibleValuesParser::new(words.map(|(word, help)| PossibleValue::new(word).help(help)))
 }
 
 fn precise(text: &str) -> Result<String, BadValue> {
@@ -85,8 +83,8 @@ impl RemedyArgs {
     /// The settings for the library, as its environment variable has them; none if nothing is asked.
     pub(crate) fn settings(&self) -> Option<String> {
         let settings = [
-            self.usleep0.map(|action| format!("usleep0={}", value_of(action))),
-            self.sched_yield.map(|action| format!("sched-yield={}", value_of(action))),
+            self.usleep0.as_ref().map(|action| format!("usleep0={action}")),
+            self.sched_yield.as_ref().map(|action| format!("sched-yield={action}")),
             self.precise_sleep.as_ref().map(|aim| format!("precise-sleep={aim}")),
             self.poll_first.map(|look| format!("poll-first={}", format_duration(look))),
             // The last one: a path may have commas. The program may have another folder.
@@ -97,10 +95,6 @@ impl RemedyArgs {
         let settings: Vec<String> = settings.into_iter().flatten().collect();
         (!settings.is_empty()).then(|| settings.join(","))
     }
-}
-
-fn value_of(action: impl ValueEnum) -> String {
-    action.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// The longest file that the library reads.
@@ -177,8 +171,8 @@ mod tests {
         let none = RemedyArgs { usleep0: None, sched_yield: None, precise_sleep: None, poll_first: None, rules: None };
         assert_eq!(none.settings(), None);
         let all = RemedyArgs {
-            usleep0: Some(Sleep0::Backoff),
-            sched_yield: Some(Yield::Sleep),
+            usleep0: Some("backoff".into()),
+            sched_yield: Some("sleep".into()),
             precise_sleep: Some(precise("5us").unwrap()),
             poll_first: Some(punctual_rules::poll_first("20us").unwrap()),
             rules: None,
@@ -190,9 +184,9 @@ mod tests {
 
     #[test]
     fn every_action_is_one_of_the_library() {
-        let sleeps = Sleep0::value_variants().iter().map(|action| format!("usleep0={}", value_of(*action)));
-        let yields = Yield::value_variants().iter().map(|action| format!("sched-yield={}", value_of(*action)));
-        for word in sleeps.chain(yields) {
+        let sleeps = INSTEAD_OF_SLEEP.map(|(action, _)| format!("usleep0={action}"));
+        let yields = INSTEAD_OF_YIELD.map(|(action, _)| format!("sched-yield={action}"));
+        for word in sleeps.into_iter().chain(yields) {
             assert!(punctual_rules::Settings::parse(&word).is_ok(), "{word}");
         }
     }
