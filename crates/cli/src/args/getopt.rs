@@ -37,45 +37,36 @@ pub(crate) struct Given<T> {
     pub(crate) typed: String,
     /// Its value.
     pub(crate) value: Option<String>,
-    /// The word that follows, if it is not its value.
+    /// The word that follows one whose value may be attached.
     pub(crate) next: Option<String>,
 }
 
 /// The options of a command line. Words that are no options are passed over.
 pub(crate) fn parse<T: Copy + PartialEq>(tables: &[&[Opt<T>]], words: &[String]) -> Result<Vec<Given<T>>, String> {
     let mut given = Vec::new();
-    let mut at = 0;
-    while let Some(word) = words.get(at) {
-        at += 1;
-        if word == "--" {
-            break;
-        }
+    let mut rest = words.iter();
+    while let Some(word) = rest.next().filter(|word| *word != "--") {
         if let Some(long) = word.strip_prefix("--") {
-            at += take_long(tables, long, words.get(at), &mut given)?;
-        } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
-            at += take_short(tables, letters, words.get(at), &mut given)?;
+            let (name, attached) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            let opt = find_long(tables, name)?;
+            if opt.value == Value::No && attached.is_some() {
+                return Err(format!("'--{name}' takes no value"));
+            }
+            given.push(taken(&opt, format!("--{name}"), attached, &mut rest)?);
+        } else if let Some(mut letters) = word.strip_prefix('-').map(str::chars) {
+            while let Some(letter) = letters.next() {
+                let opt = tables.iter().flat_map(|table| table.iter()).find(|opt| opt.short == Some(letter));
+                let opt = opt.ok_or_else(|| format!("unknown option '-{letter}'"))?;
+                let mut attached = None;
+                if opt.value != Value::No {
+                    attached = Some(letters.as_str()).filter(|value| !value.is_empty());
+                    letters = "".chars();
+                }
+                given.push(taken(opt, format!("-{letter}"), attached, &mut rest)?);
+            }
         }
     }
     Ok(given)
-}
-
-/// Takes a long option. Returns how many of the following words it took.
-fn take_long<T: Copy + PartialEq>(
-    tables: &[&[Opt<T>]],
-    word: &str,
-    next: Option<&String>,
-    given: &mut Vec<Given<T>>,
-) -> Result<usize, String> {
-    let (name, attached) = match word.split_once('=') {
-        Some((name, value)) => (name, Some(value.to_owned())),
-        None => (word, None),
-    };
-    let typed = format!("--{name}");
-    let opt = find_long(tables, name)?;
-    if opt.value == Value::No && attached.is_some() {
-        return Err(format!("'{typed}' takes no value"));
-    }
-    finish(&opt, typed, attached, next, given)
 }
 
 /// The option with this name, or the only one that begins like it.
@@ -97,42 +88,21 @@ pub(crate) fn find_long<T: Copy + PartialEq>(tables: &[&[Opt<T>]], name: &str) -
     Err(format!("unknown option '--{name}'"))
 }
 
-/// Takes the letters of a word. Returns how many of the following words they took.
-fn take_short<T: Copy>(
-    tables: &[&[Opt<T>]],
-    letters: &str,
-    next: Option<&String>,
-    given: &mut Vec<Given<T>>,
-) -> Result<usize, String> {
-    let mut rest = letters.chars();
-    while let Some(letter) = rest.next() {
-        let typed = format!("-{letter}");
-        let opt = tables.iter().flat_map(|table| table.iter()).find(|opt| opt.short == Some(letter));
-        let opt = opt.ok_or_else(|| format!("unknown option '{typed}'"))?;
-        if opt.value == Value::No {
-            given.push(Given { id: opt.id, typed, value: None, next: None });
-            continue;
-        }
-        let attached = Some(rest.as_str().to_owned()).filter(|value| !value.is_empty());
-        return finish(opt, typed, attached, next, given);
-    }
-    Ok(0)
-}
-
-/// Adds an option with its value. Returns how many of the following words it took.
-fn finish<T: Copy>(
+/// An option with its value. One that is needed and not attached is taken from the words that follow.
+fn taken<T: Copy>(
     opt: &Opt<T>,
     typed: String,
-    attached: Option<String>,
-    next: Option<&String>,
-    given: &mut Vec<Given<T>>,
-) -> Result<usize, String> {
-    let (value, next, taken) = match (opt.value, attached) {
-        (Value::Needed, None) => (Some(next.ok_or_else(|| format!("'{typed}' needs a value"))?.clone()), None, 1),
-        (_, attached) => (attached, next.cloned(), 0),
+    attached: Option<&str>,
+    rest: &mut std::slice::Iter<'_, String>,
+) -> Result<Given<T>, String> {
+    let value = match attached {
+        None if opt.value == Value::Needed => {
+            Some(rest.next().ok_or_else(|| format!("'{typed}' needs a value"))?.clone())
+        }
+        _ => attached.map(str::to_owned),
     };
-    given.push(Given { id: opt.id, typed, value, next });
-    Ok(taken)
+    let next = rest.as_slice().first().filter(|_| opt.value == Value::Attached).cloned();
+    Ok(Given { id: opt.id, typed, value, next })
 }
 
 /// A number as atoi(3) reads it: spaces, a sign, digits, and whatever follows. 0 without digits.

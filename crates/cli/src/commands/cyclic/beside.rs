@@ -10,7 +10,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,14 +20,15 @@ use std::time::Duration;
 use punctual::CpuSet;
 use punctual::conditions::Conditions;
 use punctual_lab::cyclic::{Aside, Crew, Unit};
-use punctual_linux::clock::{Clock, now_ns, resolution_ns};
+use punctual_linux::clock::{now_ns, resolution_ns};
 use punctual_record::{Run, Usage};
 use punctual_report::Document;
 use punctual_report::document::Block;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 
 use super::form::Table;
-use super::options::{Options, cpus_of_machine};
+use super::names::Options;
+use super::options::cpus_of_machine;
 use crate::exit::with_causes;
 use crate::output::{Output, Target};
 use crate::terminal;
@@ -62,7 +63,7 @@ const READINGS: usize = 100_000;
 
 /// What is to be said: with `-v` always, else if the clock is coarser than the kernel says. With `--dbg_cyclictest` each reading.
 pub(super) fn resolution(options: &Options) -> Vec<String> {
-    let clock = if options.realtime_clock { Clock::Realtime } else { Clock::Monotonic };
+    let clock = options.clock();
     let readings: Vec<i64> = (0..READINGS).map(|_| now_ns(clock)).collect();
     let steps = || readings.windows(2).map(|two| two[1] - two[0]);
     let mut said = Vec::new();
@@ -141,11 +142,7 @@ impl StatusFile {
 
     /// Replaces what it says.
     pub(super) fn write(&self, text: &str) {
-        let mut file = &self.file;
-        let _ = file
-            .set_len(0)
-            .and_then(|()| std::io::Seek::rewind(&mut file))
-            .and_then(|()| file.write_all(text.as_bytes()));
+        let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(text.as_bytes(), 0));
     }
 }
 

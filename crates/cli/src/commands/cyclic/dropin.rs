@@ -21,8 +21,8 @@ use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU};
 
 use super::beside::{self, Causes, NamedPipe, StatusFile, say};
 use super::form::{self, Row, Table, Values, spikes};
-use super::options::{Alignment, Asked, Options};
-use super::{names, options};
+use super::names::{self, Alignment, Options};
+use super::options::{self, Asked};
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -134,7 +134,9 @@ impl Session {
         let pipe = self.options.fifo.as_ref().map(|path| NamedPipe::serve(path, self.table.clone()));
         let before = Offset::read(Clock::Realtime);
         self.watch();
-        if let Some(by_ns) = before.changed_to(Offset::read(Clock::Realtime)).filter(|_| self.options.realtime_clock) {
+        if let Some(by_ns) =
+            before.changed_to(Offset::read(Clock::Realtime)).filter(|_| self.options.clock() == Clock::Realtime)
+        {
             say(&format!(
                 "the wall clock, which -c 1 measures, was set by {by_ns} ns meanwhile: the values have that in them"
             ));
@@ -205,7 +207,7 @@ impl Session {
 
     fn show(&mut self) {
         let text = if self.options.verbose {
-            let (reduce, smi) = (self.options.oscope, self.options.smi);
+            let (reduce, smi) = (self.options.oscope.unsigned_abs().into(), self.options.smi);
             let rows = self.table.rows.iter().enumerate().zip(&mut self.values);
             rows.map(|((index, row), values)| values.lines(index, &row.gauge, reduce, smi)).collect()
         } else if self.options.quiet {
@@ -340,7 +342,7 @@ fn orders(options: &Options, allowed: &CpuSet) -> anyhow::Result<Orders> {
     let mark = marks.then(TraceMark::open).transpose().map_err(|why| anyhow!("--tracemark: {why}"))?;
     Ok(Orders {
         members: (0..options.threads).map(member).collect(),
-        clock: if options.realtime_clock { Clock::Realtime } else { Clock::Monotonic },
+        clock: options.clock(),
         waiting,
         start,
         limits,

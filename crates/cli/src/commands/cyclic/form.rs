@@ -92,48 +92,37 @@ impl Table {
             }
             text.push('\n');
         }
-        let totals = self.rows.iter().map(|row| row.gauge.cycles() - row.gauge.beyond());
-        let beyond = self.rows.iter().map(|row| row.gauge.beyond());
-        let max = self.rows.iter().map(Row::max);
-        text += &trailer(
-            "Total",
-            totals.clone().map(|n| format!("{n:09}")),
-            all.then(|| format!("{:09}", totals.sum::<u64>())),
-        );
-        text += &trailer("Min Latencies", self.rows.iter().map(|row| format!("{:05}", row.min())), None);
-        text += &trailer("Avg Latencies", self.rows.iter().map(|row| format!("{:05}", row.mean() as i64)), None);
-        text += &trailer(
-            "Max Latencies",
-            max.clone().map(|n| format!("{n:05}")),
-            all.then(|| format!("{:05}", max.max().unwrap_or(0))),
-        );
-        text += &trailer(
-            "Histogram Overflows",
-            beyond.clone().map(|n| format!("{n:05}")),
-            all.then(|| format!("{:05}", beyond.sum::<u64>())),
-        );
+        let total = |row: &Row| (row.gauge.cycles() - row.gauge.beyond()) as i64;
+        let beyond = |row: &Row| row.gauge.beyond() as i64;
+        let of_all = |value: Option<i64>| value.filter(|_| all);
+        text += &self.trailer("Total", 9, total, of_all(Some(self.rows.iter().map(total).sum())));
+        text += &self.trailer("Min Latencies", 5, Row::min, None);
+        text += &self.trailer("Avg Latencies", 5, |row| row.mean() as i64, None);
+        text += &self.trailer("Max Latencies", 5, Row::max, of_all(self.rows.iter().map(Row::max).max()));
+        text += &self.trailer("Histogram Overflows", 5, beyond, of_all(Some(self.rows.iter().map(beyond).sum())));
         text += "# Histogram Overflow at cycle number:\n";
         for (index, row) in self.rows.iter().enumerate() {
             text += &beyond_at(index, &row.gauge);
         }
         if self.smi {
-            text += &trailer("SMIs", self.rows.iter().map(|row| format!("{:05}", row.gauge.smis())), None);
+            text += &self.trailer("SMIs", 5, |row| row.gauge.smis() as i64, None);
         }
         text + "\n"
     }
 
     /// The threads' ids and, if a thread met a value above the limit, which one and the value.
     pub(super) fn breaks(&self, bell: &Bell) -> String {
-        let ids = trailer("Thread Ids", self.rows.iter().map(|row| format!("{:05}", row.gauge.tid())), None);
+        let ids = self.trailer("Thread Ids", 5, |row| row.gauge.tid().into(), None);
         let broken = bell.broken().map(|(tid, value)| format!("# Break thread: {tid}\n# Break value: {value}\n"));
         ids + &broken.unwrap_or_default()
     }
-}
 
-/// A line below the histogram.
-fn trailer(name: &str, values: impl Iterator<Item = String>, all: Option<String>) -> String {
-    let values: String = values.chain(all).map(|value| format!(" {value}")).collect();
-    format!("# {name}:{values}\n")
+    /// A line below the histogram: a value of each thread, with at least so many digits, and perhaps one of all.
+    fn trailer(&self, name: &str, digits: usize, value: impl Fn(&Row) -> i64, all: Option<i64>) -> String {
+        let values = self.rows.iter().map(value).chain(all);
+        let values: String = values.map(|value| format!(" {value:0digits$}")).collect();
+        format!("# {name}:{values}\n")
+    }
 }
 
 /// The numbers of the cycles beyond the histogram.

@@ -1,57 +1,179 @@
-//! The options of cyclictest: those of 2.x, those that only older versions took, and what `--help` and `--version` say.
+//! The options of cyclictest: those of 2.x, those that only older versions took, with what each sets ([`Options`]); and what `--help` and
+//! `--version` say.
+
+use punctual::{CpuSet, Policy};
+use punctual_linux::clock::Clock;
 
 use crate::args::getopt::{Opt, Value};
 
 /// The version of rt-tests whose options and output these are.
 pub(super) const MATCHED: &str = "2.40";
 
-/// An option.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The policy of the measuring threads, as `--policy` names it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Class {
+    #[default]
+    Other,
+    Batch,
+    Idle,
+    Fifo,
+    Rr,
+}
+
+impl Class {
+    const ALL: [Self; 5] = [Self::Other, Self::Batch, Self::Idle, Self::Fifo, Self::Rr];
+
+    /// The class whose name the text begins with; `other` if there is none.
+    pub(super) fn named(text: &str) -> Self {
+        let text = text.to_ascii_lowercase();
+        Self::ALL.into_iter().find(|class| text.starts_with(class.name())).unwrap_or_default()
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Other => "other",
+            Self::Batch => "batch",
+            Self::Idle => "idle",
+            Self::Fifo => "fifo",
+            Self::Rr => "rr",
+        }
+    }
+
+    pub(super) fn is_real_time(self) -> bool {
+        matches!(self, Self::Fifo | Self::Rr)
+    }
+}
+
+/// When the threads start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Alignment {
+    #[default]
+    None,
+    Together,
+    FullSecond,
+}
+
+/// Everything a command line asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Options {
+    pub(super) threads: usize,
+    /// The CPUs of the measuring threads, one after the other. `None`: all that this process may use.
+    pub(super) affinity: Option<CpuSet>,
+    pub(super) main_affinity: Option<CpuSet>,
+    pub(super) class: Class,
+    pub(super) priority: u8,
+    pub(super) priospread: bool,
+    pub(super) interval_us: i32,
+    pub(super) distance_us: i64,
+    pub(super) alignment: Alignment,
+    pub(super) offset_ns: i64,
+    /// 0: CLOCK_MONOTONIC; 1: CLOCK_REALTIME.
+    pub(super) clock: i32,
+    pub(super) relative: bool,
+    pub(super) system: bool,
+    pub(super) posix_timers: bool,
+    pub(super) loops: Option<u64>,
+    pub(super) duration_s: Option<i64>,
+    pub(super) break_above: Option<i64>,
+    pub(super) tracemark: bool,
+    pub(super) spike_above: Option<i64>,
+    pub(super) spike_nodes: usize,
+    pub(super) buckets: usize,
+    pub(super) histofall: bool,
+    pub(super) histfile: Option<String>,
+    pub(super) json: Option<String>,
+    pub(super) fifo: Option<String>,
+    /// `None`: the machine's latency is left alone.
+    pub(super) latency_us: Option<u32>,
+    pub(super) laptop: bool,
+    pub(super) mlockall: bool,
+    pub(super) nsecs: bool,
+    pub(super) oscope: i32,
+    pub(super) quiet: bool,
+    pub(super) verbose: bool,
+    /// `-v` stands before `-a`, so that the CPUs are named twice, as theirs are.
+    pub(super) verbose_before_cpus: bool,
+    pub(super) refresh_on_max: bool,
+    pub(super) resolution: bool,
+    pub(super) debug: bool,
+    pub(super) smi: bool,
+}
+
+impl Options {
+    /// The policy of thread `number`; `None`: SCHED_OTHER.
+    pub(super) fn policy(&self, number: usize) -> Option<Policy> {
+        let priority = self.priority_of(number);
+        match self.class {
+            Class::Fifo if priority > 0 => Some(Policy::Fifo(priority)),
+            Class::Rr if priority > 0 => Some(Policy::RoundRobin(priority)),
+            _ => None,
+        }
+    }
+
+    /// The priority of thread `number`.
+    pub(super) fn priority_of(&self, number: usize) -> u8 {
+        let below = if self.priospread { number.min(99) as u8 } else { 0 };
+        self.priority.saturating_sub(below)
+    }
+
+    /// The interval of thread `number`.
+    pub(super) fn interval_of(&self, number: usize) -> i64 {
+        i64::from(self.interval_us).saturating_add(self.distance_us.saturating_mul(number as i64)).max(1)
+    }
+
+    /// The clock that the threads read.
+    pub(super) fn clock(&self) -> Clock {
+        if self.clock == 1 { Clock::Realtime } else { Clock::Monotonic }
+    }
+
+    /// The CPU of thread `number`: one after the other, and from the beginning again.
+    pub(super) fn cpu_of(&self, number: usize, allowed: &CpuSet) -> Option<usize> {
+        let cpus = self.affinity.as_ref().unwrap_or(allowed);
+        cpus.as_slice().get(number.checked_rem(cpus.len())?).copied()
+    }
+}
+
+/// What an option sets.
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Id {
+    /// This is on.
+    On(fn(&mut Options) -> &mut bool),
+    /// This number is its value.
+    Number(fn(&mut Options) -> &mut i32),
+    /// This text is its value.
+    Text(fn(&mut Options) -> &mut Option<String>),
     Affinity,
     Aligned,
     Breaktrace,
-    Clock,
     DefaultSystem,
     Distance,
     Duration,
-    Fifo,
     Histogram,
     Histofall,
-    Histfile,
-    Interval,
-    Json,
-    Laptop,
     Latency,
     Loops,
     MainAffinity,
-    Mlockall,
-    RefreshOnMax,
-    Nsecs,
-    Oscope,
     Priority,
     Policy,
-    Priospread,
-    Quiet,
-    Relative,
-    Resolution,
     Secaligned,
-    System,
     Smp,
     Spike,
     SpikeNodes,
-    Smi,
     Threads,
-    Tracemark,
+    /// Each text is written at once anyway.
     Unbuffered,
-    Verbose,
-    Debug,
-    PosixTimers,
     Help,
     Version,
     Numa,
     /// It has no effect: what it asked for is done anyway, or is gone.
     Gone(&'static str),
+}
+
+impl PartialEq for Id {
+    /// Options that are gone for one reason are alike: the beginning of their names may stand for each. No others are.
+    fn eq(&self, other: &Self) -> bool {
+        matches!((self, other), (Self::Gone(one), Self::Gone(other)) if one == other)
+    }
 }
 
 /// An option of one of the tables below.
@@ -66,42 +188,42 @@ pub(super) const TODAY: &[Opt<Id>] = &[
     opt(Some('a'), Some("affinity"), Attached, Id::Affinity),
     opt(Some('A'), Some("aligned"), Attached, Id::Aligned),
     opt(Some('b'), Some("breaktrace"), Needed, Id::Breaktrace),
-    opt(Some('c'), Some("clock"), Needed, Id::Clock),
+    opt(Some('c'), Some("clock"), Needed, Id::Number(|options| &mut options.clock)),
     opt(None, Some("default-system"), No, Id::DefaultSystem),
     opt(Some('d'), Some("distance"), Needed, Id::Distance),
     opt(Some('D'), Some("duration"), Needed, Id::Duration),
-    opt(Some('F'), Some("fifo"), Needed, Id::Fifo),
+    opt(Some('F'), Some("fifo"), Needed, Id::Text(|options| &mut options.fifo)),
     opt(Some('h'), Some("histogram"), Needed, Id::Histogram),
     opt(Some('H'), Some("histofall"), Needed, Id::Histofall),
-    opt(None, Some("histfile"), Needed, Id::Histfile),
-    opt(Some('i'), Some("interval"), Needed, Id::Interval),
-    opt(None, Some("json"), Needed, Id::Json),
-    opt(None, Some("laptop"), No, Id::Laptop),
+    opt(None, Some("histfile"), Needed, Id::Text(|options| &mut options.histfile)),
+    opt(Some('i'), Some("interval"), Needed, Id::Number(|options| &mut options.interval_us)),
+    opt(None, Some("json"), Needed, Id::Text(|options| &mut options.json)),
+    opt(None, Some("laptop"), No, Id::On(|options| &mut options.laptop)),
     opt(None, Some("latency"), Needed, Id::Latency),
     opt(Some('l'), Some("loops"), Needed, Id::Loops),
     opt(None, Some("mainaffinity"), Needed, Id::MainAffinity),
-    opt(Some('m'), Some("mlockall"), No, Id::Mlockall),
-    opt(Some('M'), Some("refresh_on_max"), No, Id::RefreshOnMax),
-    opt(Some('N'), Some("nsecs"), No, Id::Nsecs),
-    opt(Some('o'), Some("oscope"), Needed, Id::Oscope),
+    opt(Some('m'), Some("mlockall"), No, Id::On(|options| &mut options.mlockall)),
+    opt(Some('M'), Some("refresh_on_max"), No, Id::On(|options| &mut options.refresh_on_max)),
+    opt(Some('N'), Some("nsecs"), No, Id::On(|options| &mut options.nsecs)),
+    opt(Some('o'), Some("oscope"), Needed, Id::Number(|options| &mut options.oscope)),
     opt(Some('p'), Some("priority"), Needed, Id::Priority),
     opt(None, Some("policy"), Needed, Id::Policy),
-    opt(None, Some("priospread"), No, Id::Priospread),
-    opt(Some('q'), Some("quiet"), No, Id::Quiet),
-    opt(Some('r'), Some("relative"), No, Id::Relative),
-    opt(Some('R'), Some("resolution"), No, Id::Resolution),
+    opt(None, Some("priospread"), No, Id::On(|options| &mut options.priospread)),
+    opt(Some('q'), Some("quiet"), No, Id::On(|options| &mut options.quiet)),
+    opt(Some('r'), Some("relative"), No, Id::On(|options| &mut options.relative)),
+    opt(Some('R'), Some("resolution"), No, Id::On(|options| &mut options.resolution)),
     opt(None, Some("secaligned"), Attached, Id::Secaligned),
-    opt(Some('s'), Some("system"), No, Id::System),
+    opt(Some('s'), Some("system"), No, Id::On(|options| &mut options.system)),
     opt(Some('S'), Some("smp"), No, Id::Smp),
     opt(None, Some("spike"), Needed, Id::Spike),
     opt(None, Some("spike-nodes"), Needed, Id::SpikeNodes),
-    opt(None, Some("smi"), No, Id::Smi),
+    opt(None, Some("smi"), No, Id::On(|options| &mut options.smi)),
     opt(Some('t'), Some("threads"), Attached, Id::Threads),
-    opt(None, Some("tracemark"), No, Id::Tracemark),
+    opt(None, Some("tracemark"), No, Id::On(|options| &mut options.tracemark)),
     opt(Some('u'), Some("unbuffered"), No, Id::Unbuffered),
-    opt(Some('v'), Some("verbose"), No, Id::Verbose),
-    opt(None, Some("dbg_cyclictest"), No, Id::Debug),
-    opt(Some('x'), Some("posix_timers"), No, Id::PosixTimers),
+    opt(Some('v'), Some("verbose"), No, Id::On(|options| &mut options.verbose)),
+    opt(None, Some("dbg_cyclictest"), No, Id::On(|options| &mut options.debug)),
+    opt(Some('x'), Some("posix_timers"), No, Id::On(|options| &mut options.posix_timers)),
     opt(Some('?'), Some("help"), No, Id::Help),
 ];
 
@@ -126,7 +248,7 @@ pub(super) const OLD: &[Opt<Id>] = &[
     opt(Some('W'), Some("wakeuprt"), No, Id::Gone(TRACER)),
     opt(Some('O'), Some("traceopt"), Needed, Id::Gone(TRACER)),
     opt(Some('T'), Some("tracer"), Needed, Id::Gone(TRACER)),
-    opt(Some('X'), None, No, Id::Debug),
+    opt(Some('X'), None, No, Id::On(|options| &mut options.debug)),
     opt(Some('y'), None, Needed, Id::Policy),
     opt(Some('e'), None, Needed, Id::Latency),
 ];

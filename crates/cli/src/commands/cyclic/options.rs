@@ -1,13 +1,15 @@
-//! What a command line of cyclictest asks for ([`Options`]), with the numbers, defaults, CPU lists and orders of precedence of cyclictest
+//! What a command line of cyclictest asks for, with the numbers, defaults, CPU lists and orders of precedence of cyclictest
 //! 2.x.
 //!
 //! In go the words, out come the options and notes for stderr. Refused with status 2: what cyclictest refuses with its usage text, and an
 //! interval below 1 us, with which it never ends.
 
-use punctual::{CpuSet, Policy};
+use std::fmt::Display;
+
+use punctual::CpuSet;
 use punctual_linux::sched;
 
-use super::names::{Id, OLD, TODAY};
+use super::names::{Alignment, Class, Id, OLD, Options, TODAY};
 use crate::args::getopt::{Given, atoi, parse};
 use crate::refusal::BadUsage;
 
@@ -18,98 +20,9 @@ const MOST_THREADS: usize = 8192;
 /// Most buckets of all threads together: some 1.6 GB.
 const MOST_OF_ALL: usize = 100_000_000;
 /// A shorter interval, in us, is less than a wake-up takes.
-const SHORT: i64 = 10;
+const SHORT: i32 = 10;
 /// Most spikes that are kept.
 const MOST_SPIKES: usize = 1_000_000;
-
-/// The policy of the measuring threads, as `--policy` names it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Class {
-    #[default]
-    Other,
-    Batch,
-    Idle,
-    Fifo,
-    Rr,
-}
-
-impl Class {
-    const ALL: [Self; 5] = [Self::Other, Self::Batch, Self::Idle, Self::Fifo, Self::Rr];
-
-    /// The class whose name the text begins with; `other` if there is none.
-    fn named(text: &str) -> Self {
-        let text = text.to_ascii_lowercase();
-        Self::ALL.into_iter().find(|class| text.starts_with(class.name())).unwrap_or_default()
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Other => "other",
-            Self::Batch => "batch",
-            Self::Idle => "idle",
-            Self::Fifo => "fifo",
-            Self::Rr => "rr",
-        }
-    }
-
-    pub(super) fn is_real_time(self) -> bool {
-        matches!(self, Self::Fifo | Self::Rr)
-    }
-}
-
-/// When the threads start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Alignment {
-    #[default]
-    None,
-    Together,
-    FullSecond,
-}
-
-/// Everything a command line asks for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Options {
-    pub(super) threads: usize,
-    /// The CPUs of the measuring threads, one after the other. `None`: all that this process may use.
-    pub(super) affinity: Option<CpuSet>,
-    pub(super) main_affinity: Option<CpuSet>,
-    pub(super) class: Class,
-    pub(super) priority: u8,
-    pub(super) priospread: bool,
-    pub(super) interval_us: i64,
-    pub(super) distance_us: i64,
-    pub(super) alignment: Alignment,
-    pub(super) offset_ns: i64,
-    pub(super) realtime_clock: bool,
-    pub(super) relative: bool,
-    pub(super) system: bool,
-    pub(super) posix_timers: bool,
-    pub(super) loops: Option<u64>,
-    pub(super) duration_s: Option<i64>,
-    pub(super) break_above: Option<i64>,
-    pub(super) tracemark: bool,
-    pub(super) spike_above: Option<i64>,
-    pub(super) spike_nodes: usize,
-    pub(super) buckets: usize,
-    pub(super) histofall: bool,
-    pub(super) histfile: Option<String>,
-    pub(super) json: Option<String>,
-    pub(super) fifo: Option<String>,
-    /// `None`: the machine's latency is left alone.
-    pub(super) latency_us: Option<u32>,
-    pub(super) laptop: bool,
-    pub(super) mlockall: bool,
-    pub(super) nsecs: bool,
-    pub(super) oscope: u64,
-    pub(super) quiet: bool,
-    pub(super) verbose: bool,
-    /// `-v` stands before `-a`, so that the CPUs are named twice, as theirs are.
-    pub(super) verbose_before_cpus: bool,
-    pub(super) refresh_on_max: bool,
-    pub(super) resolution: bool,
-    pub(super) debug: bool,
-    pub(super) smi: bool,
-}
 
 /// What is to be done.
 #[derive(Debug, PartialEq, Eq)]
@@ -129,9 +42,6 @@ struct Typed {
     distance: Option<i32>,
     priority: i32,
     smp: bool,
-    clock: i32,
-    interval: i32,
-    oscope: i32,
     buckets: Option<i32>,
     affinity_typed: bool,
     aligned_twice: bool,
@@ -156,70 +66,36 @@ pub(super) fn read(words: &[String], allowed: &CpuSet) -> Result<Asked, BadUsage
 
 impl Typed {
     fn new() -> Self {
-        let options = Options { spike_nodes: 1024, latency_us: Some(0), ..Options::default() };
-        Self { options, threads: Some(1), interval: 1000, oscope: 1, ..Self::default() }
+        let usual =
+            Options { interval_us: 1000, oscope: 1, spike_nodes: 1024, latency_us: Some(0), ..Options::default() };
+        Self { options: usual, threads: Some(1), ..Self::default() }
     }
 
-    /// Takes an option that is on or off, or one with a value.
+    /// Takes an option.
     fn take(&mut self, one: &Given<Id>, allowed: &CpuSet) -> Result<(), BadUsage> {
-        let options = &mut self.options;
-        match one.id {
-            Id::DefaultSystem => options.latency_us = None,
-            Id::Laptop => options.laptop = true,
-            Id::Mlockall => options.mlockall = true,
-            Id::RefreshOnMax => options.refresh_on_max = true,
-            Id::Nsecs => options.nsecs = true,
-            Id::Priospread => options.priospread = true,
-            Id::Quiet => options.quiet = true,
-            Id::Relative => options.relative = true,
-            Id::Resolution => options.resolution = true,
-            Id::System => options.system = true,
-            Id::Smi => options.smi = true,
-            Id::Tracemark => options.tracemark = true,
-            // Each text is written at once anyway.
-            Id::Unbuffered => {}
-            Id::Verbose => options.verbose = true,
-            Id::Debug => options.debug = true,
-            Id::PosixTimers => options.posix_timers = true,
-            Id::Smp => self.all_cpus(),
-            Id::Numa => {
-                self.all_cpus();
-                self.notes.push(format!("{} is an option of cyclictest 1.x: taken as -S", one.typed));
-            }
-            Id::Gone(instead) => {
-                self.notes.push(format!("{} is an option of cyclictest 1.x, and has no effect: {instead}", one.typed));
-            }
-            Id::Affinity => self.affinity(one, allowed)?,
-            Id::Threads => self.threads(one),
-            Id::Aligned | Id::Secaligned => self.align(one),
-            _ => self.take_value(one, allowed)?,
-        }
-        Ok(())
-    }
-
-    fn take_value(&mut self, one: &Given<Id>, allowed: &CpuSet) -> Result<(), BadUsage> {
         let options = &mut self.options;
         let text = one.value.clone().unwrap_or_default();
         let number = atoi(&text);
         let positive = (number > 0).then(|| i64::from(number));
         match one.id {
+            Id::On(field) => *field(options) = true,
+            Id::Number(field) => *field(options) = number,
+            Id::Text(field) => *field(options) = Some(text),
+            Id::Affinity => self.affinity(one, allowed)?,
+            Id::Aligned => self.align(one, Alignment::Together),
+            Id::Secaligned => self.align(one, Alignment::FullSecond),
             Id::Breaktrace => options.break_above = (number != 0).then(|| i64::from(number)),
-            Id::Clock => self.clock = number,
+            Id::DefaultSystem => options.latency_us = None,
             Id::Distance => self.distance = Some(number),
             Id::Duration => options.duration_s = Some(seconds(&text)).filter(|seconds| *seconds != 0),
-            Id::Fifo => options.fifo = Some(text),
             Id::Histogram => self.buckets = Some(number),
             Id::Histofall => {
                 options.histofall = true;
                 self.buckets = Some(number);
             }
-            Id::Histfile => options.histfile = Some(text),
-            Id::Interval => self.interval = number,
-            Id::Json => options.json = Some(text),
             Id::Latency => options.latency_us = options.latency_us.map(|_| number.max(0).unsigned_abs()),
             Id::Loops => options.loops = positive.map(i64::unsigned_abs),
             Id::MainAffinity => options.main_affinity = Some(cpu_list(&text, allowed).map_err(wrong(one))?),
-            Id::Oscope => self.oscope = number,
             Id::Priority => {
                 self.priority = number;
                 if !options.class.is_real_time() {
@@ -227,9 +103,18 @@ impl Typed {
                 }
             }
             Id::Policy => options.class = Class::named(&text),
+            Id::Smp => self.all_cpus(),
             Id::Spike => options.spike_above = positive,
             Id::SpikeNodes if options.spike_above.is_some() => options.spike_nodes = number.max(0) as usize,
-            _ => {}
+            Id::Threads => self.threads(one),
+            Id::Numa => {
+                self.all_cpus();
+                self.notes.push(format!("{} is an option of cyclictest 1.x: taken as -S", one.typed));
+            }
+            Id::Gone(instead) => {
+                self.notes.push(format!("{} is an option of cyclictest 1.x, and has no effect: {instead}", one.typed));
+            }
+            Id::SpikeNodes | Id::Unbuffered | Id::Help | Id::Version => {}
         }
         Ok(())
     }
@@ -266,36 +151,24 @@ impl Typed {
         self.threads = one.value.as_deref().map(atoi).or_else(follows);
     }
 
-    fn align(&mut self, one: &Given<Id>) {
-        let other = if one.id == Id::Aligned { Alignment::FullSecond } else { Alignment::Together };
-        let this = if one.id == Id::Aligned { Alignment::Together } else { Alignment::FullSecond };
-        self.aligned_twice |= self.options.alignment == other;
-        self.options.alignment = this;
+    fn align(&mut self, one: &Given<Id>, alignment: Alignment) {
+        self.aligned_twice |= ![Alignment::None, alignment].contains(&self.options.alignment);
+        self.options.alignment = alignment;
         let offset = one.value.as_deref().or(one.next.as_deref()).map_or(0, atoi);
         self.options.offset_ns = i64::from(offset) * 1000;
     }
 
     /// Refuses what does not go together, and completes what was not typed.
     fn judge(mut self, allowed: &CpuSet) -> Result<Asked, BadUsage> {
-        let refuse = |what: &str| Err(BadUsage(format!("invalid {what}")));
-        if self.aligned_twice {
-            return refuse("--secaligned: -A aligns the threads already (example: -A 100)");
-        }
-        if !(0..=1).contains(&self.clock) {
-            return refuse("-c: must be 0 (CLOCK_MONOTONIC) or 1 (CLOCK_REALTIME)");
-        }
-        if self.interval < 1 {
-            return refuse("-i: must be at least 1, in us (example: -i 1000)");
-        }
-        if self.oscope < 1 || (self.oscope > 1 && !self.options.verbose) {
-            return refuse("-o: must be at least 1, and needs -v (example: -v -o 10)");
-        }
-        if self.buckets.is_some_and(|buckets| buckets < 1) {
-            return refuse("-h: must be at least 1, in us (example: -h 400)");
-        }
-        if !(0..=99).contains(&self.priority) {
-            return refuse("-p: must be from 0 to 99 (example: -p 80)");
-        }
+        let Options { clock, interval_us, oscope, verbose, .. } = self.options;
+        refuse([
+            (self.aligned_twice, "--secaligned: -A aligns the threads already (example: -A 100)"),
+            (!(0..=1).contains(&clock), "-c: must be 0 (CLOCK_MONOTONIC) or 1 (CLOCK_REALTIME)"),
+            (interval_us < 1, "-i: must be at least 1, in us (example: -i 1000)"),
+            (oscope < 1 || (oscope > 1 && !verbose), "-o: must be at least 1, and needs -v (example: -v -o 10)"),
+            (self.buckets.is_some_and(|buckets| buckets < 1), "-h: must be at least 1, in us (example: -h 400)"),
+            (!(0..=99).contains(&self.priority), "-p: must be from 0 to 99 (example: -p 80)"),
+        ])?;
         self.complete(allowed)?;
         self.notes_of_conflicts();
         Ok(Asked::Run(Box::new(self.options), self.notes))
@@ -309,24 +182,17 @@ impl Typed {
         };
         options.threads = threads;
         options.buckets = self.buckets.unwrap_or(0).min(MOST_BUCKETS) as usize;
-        let refuse = |what: String| Err(BadUsage(format!("invalid {what}")));
-        if threads > MOST_THREADS {
-            return refuse(format!("-t: must be at most {MOST_THREADS} (example: -t 4)"));
-        }
-        if options.buckets.saturating_mul(threads) > MOST_OF_ALL {
-            return refuse(format!(
-                "-h: must be at most {} for {threads} threads (example: -h 400)",
-                MOST_OF_ALL / threads
-            ));
-        }
-        if options.spike_nodes > MOST_SPIKES {
-            return refuse(format!("--spike-nodes: must be at most {MOST_SPIKES} (example: --spike-nodes 1024)"));
-        }
+        let most = MOST_OF_ALL / threads;
+        refuse([
+            (threads > MOST_THREADS, format!("-t: must be at most {MOST_THREADS} (example: -t 4)")),
+            (options.buckets > most, format!("-h: must be at most {most} for {threads} threads (example: -h 400)")),
+            (
+                options.spike_nodes > MOST_SPIKES,
+                format!("--spike-nodes: must be at most {MOST_SPIKES} (example: --spike-nodes 1024)"),
+            ),
+        ])?;
         // All threads of a histogram have one interval.
         options.distance_us = if options.buckets > 0 { 0 } else { i64::from(self.distance.unwrap_or(500)) };
-        options.interval_us = i64::from(self.interval);
-        options.oscope = u64::from(self.oscope.unsigned_abs());
-        options.realtime_clock = self.clock == 1;
         let needs_priority = options.priospread || options.class.is_real_time();
         if needs_priority && self.priority == 0 {
             self.priority = (threads + 1).min(99) as i32;
@@ -362,32 +228,10 @@ impl Typed {
     }
 }
 
-impl Options {
-    /// The policy of thread `number`; `None`: SCHED_OTHER.
-    pub(super) fn policy(&self, number: usize) -> Option<Policy> {
-        let priority = self.priority_of(number);
-        match self.class {
-            Class::Fifo if priority > 0 => Some(Policy::Fifo(priority)),
-            Class::Rr if priority > 0 => Some(Policy::RoundRobin(priority)),
-            _ => None,
-        }
-    }
-
-    /// The priority of thread `number`.
-    pub(super) fn priority_of(&self, number: usize) -> u8 {
-        let below = if self.priospread { number.min(99) as u8 } else { 0 };
-        self.priority.saturating_sub(below)
-    }
-
-    /// The interval of thread `number`.
-    pub(super) fn interval_of(&self, number: usize) -> i64 {
-        self.interval_us.saturating_add(self.distance_us.saturating_mul(number as i64)).max(1)
-    }
-
-    /// The CPU of thread `number`.
-    pub(super) fn cpu_of(&self, number: usize, allowed: &CpuSet) -> Option<usize> {
-        nth(self.affinity.as_ref().unwrap_or(allowed), number)
-    }
+/// Refuses with the first of these that holds.
+fn refuse(cases: impl IntoIterator<Item = (bool, impl Display)>) -> Result<(), BadUsage> {
+    let first = cases.into_iter().find(|(holds, _)| *holds);
+    first.map_or(Ok(()), |(_, what)| Err(BadUsage(format!("invalid {what}"))))
 }
 
 /// A time as `-D` takes it: seconds, or with m, h or d minutes, hours or days.
@@ -445,11 +289,6 @@ fn granted(begins: &CpuSet) -> CpuSet {
     thread.ok().and_then(|thread| thread.join().ok()?).unwrap_or_else(|| begins.clone())
 }
 
-/// The CPU of thread `number`: one after the other, and from the beginning again.
-fn nth(cpus: &CpuSet, number: usize) -> Option<usize> {
-    cpus.as_slice().get(number.checked_rem(cpus.len())?).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -463,6 +302,7 @@ mod tests {
         assert_eq!(chosen("all").as_deref(), Ok("1-2,5"));
         assert!(chosen("7").unwrap_err().contains("no CPU of '7', but CPU 1-2,5"));
         assert!(chosen("t4").is_err() && chosen("").is_err());
-        assert_eq!([0, 1, 4].map(|number| nth(&allowed, number)), [Some(1), Some(2), Some(2)]);
+        let cpus = [0, 1, 4].map(|number| Options::default().cpu_of(number, &allowed));
+        assert_eq!(cpus, [Some(1), Some(2), Some(2)]);
     }
 }
