@@ -12,9 +12,9 @@ const REQUIRE: &str = "require";
 /// Measure nothing, and say which conditions there are.
 const LIST: &str = "list-conditions";
 
-/// The conditions to measure under. A refused one is a notice with its remedy, unless `--require` is given.
+/// The conditions to measure under, or to run a program under. A refused one is a notice with its remedy, unless `--require` is given.
 #[derive(Debug)]
-pub(crate) struct ConditionArgs {
+pub(crate) struct ConditionArgs<const OF_PROGRAM: bool = false> {
     /// The values of each condition that was typed, in the order of the table; several are measured side by side.
     typed: Vec<Vec<Value>>,
     /// Fail when a condition is refused.
@@ -101,7 +101,7 @@ fn flags(command: Command, lists: bool, require: &'static str) -> Command {
         .arg(switch(LIST).exclusive(true).help("List the conditions, their values, and which are available here"))
 }
 
-impl FromArgMatches for ConditionArgs {
+impl<const OF_PROGRAM: bool> FromArgMatches for ConditionArgs<OF_PROGRAM> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let typed = |condition: &Condition| {
             let values: Vec<Value> = match switch_of(*condition).takes {
@@ -120,46 +120,11 @@ impl FromArgMatches for ConditionArgs {
     }
 }
 
-impl Args for ConditionArgs {
+impl<const OF_PROGRAM: bool> Args for ConditionArgs<OF_PROGRAM> {
     fn augment_args(command: Command) -> Command {
-        flags(command, true, "Fail when a condition is refused, instead of measuring without it")
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
-    }
-}
-
-/// The conditions to run a program under: one value each.
-#[derive(Debug)]
-pub(crate) struct ProgramConditions(ConditionArgs);
-
-impl ProgramConditions {
-    /// What is asked for the program.
-    pub(crate) fn all(&self) -> Conditions {
-        let typed = self.0.typed.iter();
-        let all = typed.fold(Conditions::new(), |all, values| all.with(values[0].clone()));
-        all.allow_irreversible()
-    }
-
-    /// Do not run the program when a condition is refused.
-    pub(crate) fn require(&self) -> bool {
-        self.0.require
-    }
-}
-
-impl FromArgMatches for ProgramConditions {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        ConditionArgs::from_arg_matches(matches).map(Self)
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.0.update_from_arg_matches(matches)
-    }
-}
-
-impl Args for ProgramConditions {
-    fn augment_args(command: Command) -> Command {
+        if !OF_PROGRAM {
+            return flags(command, true, "Fail when a condition is refused, instead of measuring without it");
+        }
         let command = flags(command, false, "Do not run the program when a condition is refused");
         // What a program gets of these two differs from what the measuring thread gets.
         let policy = format!(
@@ -174,5 +139,17 @@ impl Args for ProgramConditions {
 
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
+    }
+}
+
+/// The conditions to run a program under: one value each.
+pub(crate) type ProgramConditions = ConditionArgs<true>;
+
+impl ProgramConditions {
+    /// What is asked for the program.
+    pub(crate) fn all(&self) -> Conditions {
+        let typed = self.typed.iter();
+        let all = typed.fold(Conditions::new(), |all, values| all.with(values[0].clone()));
+        all.allow_irreversible()
     }
 }

@@ -56,7 +56,7 @@ impl Perform for RunArgs {
             return Ok(Exit::Done);
         }
         let hidden = libraries.trouble(self);
-        if let (Some(why), true) = (&hidden, self.conditions.require()) {
+        if let (Some(why), true) = (&hidden, self.conditions.require) {
             return Ok(refuse(why));
         }
         let notices = hidden.into_iter().chain(args::notice_of_filter(self).filter(|_| libraries.hidden().is_none()));
@@ -145,7 +145,7 @@ impl Troubles {
 
     /// Prints them. True if the program must not run with them.
     fn forbid_it(&self, args: &RunArgs) -> bool {
-        let is_required = args.conditions.require();
+        let is_required = args.conditions.require;
         self.0.iter().filter(|_| is_required || !args.quiet).for_each(|trouble| terminal::complain(trouble));
         let forbidden = is_required && !self.0.is_empty();
         if forbidden {
