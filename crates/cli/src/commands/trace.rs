@@ -50,20 +50,13 @@ fn complain(name: &str, why: &str) {
     terminal::complain(&format!("error: {name}: {why}"));
 }
 
-/// The file of a run of our own: the measuring thread writes it, the command ends it.
+/// The file of a run of our own: the measuring thread writes it, the command ends it. It is requested until it is begun.
 #[derive(Debug, Clone)]
-pub(super) struct OfRun(Arc<Mutex<State>>);
-
-#[derive(Debug)]
-enum State {
-    Requested(Box<Output>),
-    Begun(Box<Trace>),
-    Ended,
-}
+pub(super) struct OfRun(Arc<Mutex<(Option<Output>, Trace)>>);
 
 impl OfRun {
     pub(super) fn requested(output: Output) -> Self {
-        Self(Arc::new(Mutex::new(State::Requested(Box::new(output)))))
+        Self(Arc::new(Mutex::new((Some(output), Trace::default()))))
     }
 
     /// Completes the file. Says if it is not written, and returns whether all is well.
@@ -74,25 +67,22 @@ impl OfRun {
             return false;
         };
         let none = Causes { source: CauseSource::RunDelay, ..Causes::default() };
-        match mem::replace(&mut *state, State::Ended) {
-            State::Requested(output) => Trace::begin(Some(*output), &Target::default()).finish(&none),
-            State::Begun(trace) => trace.finish(causes.unwrap_or(&none)),
-            State::Ended => true,
+        match mem::take(&mut *state) {
+            (None, begun) => begun.finish(causes.unwrap_or(&none)),
+            (requested, _) => Trace::begin(requested, &Target::default()).finish(&none),
         }
     }
 }
 
 impl Tracer for OfRun {
     fn begin(&mut self, target: &Target) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let State::Requested(output) = mem::replace(&mut *state, State::Ended) {
-            *state = State::Begun(Box::new(Trace::begin(Some(*output), target)));
+        let (requested, trace) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if requested.is_some() {
+            *trace = Trace::begin(requested.take(), target);
         }
     }
 
     fn take(&mut self, batch: &Batch) {
-        if let State::Begun(trace) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            trace.take(batch);
-        }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.take(batch);
     }
 }
