@@ -2,6 +2,7 @@
 
 use clap::builder::{OsStringValueParser, PossibleValue, TypedValueParser};
 
+use super::values::unique;
 use crate::refusal::Nearest;
 
 /// What comes before the name of a kind: some kinds are called like one of their methods.
@@ -51,13 +52,8 @@ impl<T> Clone for Chosen<T> {
 
 /// All that was named, each once; none: nothing was named.
 pub(crate) fn chosen<T>(named: &[Chosen<T>]) -> Option<Vec<&'static T>> {
-    let mut all: Vec<&'static T> = Vec::new();
-    for item in named.iter().flat_map(|chosen| &chosen.0) {
-        if !all.iter().any(|known| std::ptr::eq(*known, *item)) {
-            all.push(item);
-        }
-    }
-    (!named.is_empty()).then_some(all)
+    let all = named.iter().flat_map(|chosen| chosen.0.iter().copied());
+    (!named.is_empty()).then(|| unique(all, |one, other| std::ptr::eq(*one, *other)))
 }
 
 /// Reads the names of a shelf; a mistyped one is answered with those nearest to it.
@@ -81,13 +77,8 @@ impl<T> Names<T> {
 
     /// `kind:sleep` and so on, each once.
     fn kinds(&self) -> Vec<String> {
-        let mut kinds: Vec<String> = Vec::new();
-        for kind in self.offered().filter_map(|(_, item)| item.kind()).map(|kind| format!("{KIND}{kind}")) {
-            if !kinds.contains(&kind) {
-                kinds.push(kind);
-            }
-        }
-        kinds
+        let kinds = self.offered().filter_map(|(_, item)| item.kind());
+        unique(kinds.map(|kind| format!("{KIND}{kind}")), String::eq)
     }
 
     /// The error says what the name is not, and which are near.

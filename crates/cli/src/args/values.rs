@@ -1,5 +1,6 @@
 //! Values on the command line and what is refused of them.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
@@ -75,6 +76,22 @@ pub(crate) fn polls(text: &str) -> Result<u32, String> {
     let most = MOST_POLLS / 1_000_000;
     let refused = || format!("expected an integer from 0 (never yields) to {most}M (example: 10k)");
     number.filter(|n| *n <= MOST_POLLS).ok_or_else(refused)
+}
+
+/// The items, each once: the first of those that are the same.
+pub(crate) fn unique<T>(items: impl IntoIterator<Item = T>, is_same: impl Fn(&T, &T) -> bool) -> Vec<T> {
+    let mut kept: Vec<T> = Vec::new();
+    for item in items {
+        if !kept.iter().any(|known| is_same(known, &item)) {
+            kept.push(item);
+        }
+    }
+    kept
+}
+
+/// The values in their order, each once.
+pub(crate) fn sorted<T: Ord + Copy>(values: &[T]) -> Vec<T> {
+    BTreeSet::from_iter(values.iter().copied()).into_iter().collect()
 }
 
 /// One of a few values, each with its name and a line of help.

@@ -199,9 +199,6 @@ fn request(args: &IpcArgs) -> anyhow::Result<Request> {
         None => allowed,
     };
     let topology = Topology::read(Path::new("/"), &cpus);
-    let mut sizes = args.size.clone();
-    sizes.sort_unstable();
-    sizes.dedup();
     if !args.every.is_empty() && !args.mode.contains(&ModeArg::Sporadic) {
         let text = "invalid --every: it needs --mode sporadic (example: --mode sporadic --every 10ms)";
         return Err(BadUsage(text.into()).into());
@@ -214,12 +211,12 @@ fn request(args: &IpcArgs) -> anyhow::Result<Request> {
     });
     Ok(Request {
         mechanisms: asked(args),
-        sizes,
-        modes: unique(modes),
+        sizes: values::sorted(&args.size),
+        modes: values::unique(modes, Mode::eq),
         places: if args.matrix { Places::Matrix } else { args.cpus.clone() },
         cpus,
         topology,
-        receive: unique(args.receive.iter().copied()),
+        receive: values::unique(args.receive.iter().copied(), Receive::eq),
         sender_policies: args.sender_policy.clone(),
         receiver_policies: args.receiver_policy.clone(),
         frame: args
@@ -235,16 +232,6 @@ fn request(args: &IpcArgs) -> anyhow::Result<Request> {
 /// The mechanisms given by name; else the usual ones, or all.
 fn asked(args: &IpcArgs) -> Vec<&'static Mechanism> {
     chosen(&args.mechanisms).unwrap_or_else(|| ipc::mechanisms().filter(|m| args.all || m.usual).collect())
-}
-
-fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
-    let mut kept: Vec<T> = Vec::new();
-    for item in items {
-        if !kept.contains(&item) {
-            kept.push(item);
-        }
-    }
-    kept
 }
 
 fn row(mechanism: &Mechanism) -> ListRow {

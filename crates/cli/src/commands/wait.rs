@@ -102,9 +102,7 @@ impl Perform for WaitArgs {
 /// The request; for an amount and a number of rounds instead of those of the command line.
 fn request(args: &WaitArgs, amount: Option<(Amount, u32)>) -> anyhow::Result<Request> {
     let named = !args.methods.is_empty();
-    let mut durations = args.durations.clone();
-    durations.sort_unstable();
-    durations.dedup();
+    let durations = values::sorted(&args.durations);
     let conditions = &args.measure.conditions;
     let compare = !named && !conditions.any() && args.interrupt.is_none();
     let companions = match methods::find("clock_nanosleep_abs") {

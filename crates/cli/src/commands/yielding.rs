@@ -167,10 +167,8 @@ impl Perform for YieldArgs {
 fn request(args: &YieldArgs) -> anyhow::Result<yielding::Request> {
     BadUsage::unless_different("--competitor-policy", &args.competitor_policy)?;
     let named = !args.methods.is_empty();
-    let mut competitors = vec![0, 1, args.competitors];
+    let mut competitors = values::sorted(&[0, 1, args.competitors]);
     competitors.retain(|n| *n <= args.competitors);
-    competitors.sort_unstable();
-    competitors.dedup();
     let competitor_policies = match args.competitor_policy.as_slice() {
         [] => vec![CompetitorPolicy::AsFound],
         policies => policies.iter().map(|p| p.0).collect(),

@@ -18,6 +18,7 @@ use punctual_trace::Room;
 
 use super::cpu_lock;
 use super::measure::{Perform, Planned, measure};
+use crate::args::values;
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
 
@@ -52,12 +53,9 @@ const USUAL: Duration = Duration::from_secs(6);
 
 /// Waits on one CPU, and watches itself in every second round. Without `--cpu`, on one that shows the events of its idle thread.
 fn own_waits(args: &WhyArgs) -> anyhow::Result<Exit> {
-    let mut durations = args.durations.clone();
-    durations.sort_unstable();
-    durations.dedup();
     let request = Request {
         methods: WhyArgs::method().into_iter().collect(),
-        durations,
+        durations: values::sorted(&args.durations),
         companions: Vec::new(),
         interrupt: None,
         frame: args.measure.request(USUAL)?.watched(true),
@@ -93,12 +91,7 @@ fn paths(args: &WhyArgs, named: &[Subject]) -> anyhow::Result<Exit> {
         let why = format!("a path takes dozens of waits; expected at most {longest} (example: 100us)");
         return Err(BadUsage::invalid("--for", format_duration(asked), why).into());
     }
-    let mut ways: Vec<Subject> = Vec::new();
-    for way in named {
-        if !ways.iter().any(|known| known.name() == way.name()) {
-            ways.push(*way);
-        }
-    }
+    let ways = values::unique(named.iter().copied(), |one, other| one.name() == other.name());
     args.measure.conditions.check()?;
     let cpus = args.measure.conditions.cpus();
     measure(NAME, &args.outputs(), &cpu_lock::cpus(cpus.as_ref()), |session| {
