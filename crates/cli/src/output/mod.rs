@@ -20,7 +20,7 @@ use anyhow::Context as _;
 pub(crate) use place::Target;
 use place::{EXCHANGED, Named, Place, Refusal};
 use punctual_linux::inherited::{self, duplicate_inherited};
-use regular::{Regular, is_one};
+use regular::{Regular, append, is_one};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fcntl_getfl, fstat, openat, statat};
 use rustix::io::Errno;
 
@@ -183,11 +183,10 @@ pub(crate) struct Growing {
 impl Growing {
     /// Gives the file its name, now that it is complete.
     pub(crate) fn finish(self) -> io::Result<()> {
-        let Self { output, written, kept } = self;
-        match output.sink {
-            Sink::Stream(_) => Ok(()),
-            Sink::Regular(file) if file.can_grow() => file.end_growth(written),
-            Sink::Regular(file) => file.write(&kept),
+        let Sink::Regular(file) = self.output.sink else { return Ok(()) };
+        match file.growing() {
+            Some(growing) => file.end_growth(growing, self.written),
+            None => file.write(&self.kept),
         }
     }
 }
@@ -196,8 +195,10 @@ impl Write for Growing {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &self.output.sink {
             Sink::Stream(stream) => terminal::pour(stream, bytes)?,
-            Sink::Regular(file) if file.can_grow() => file.grow(bytes, self.written)?,
-            Sink::Regular(_) => self.kept.extend(bytes),
+            Sink::Regular(file) => match file.growing() {
+                Some(growing) => append(growing, bytes, self.written)?,
+                None => self.kept.extend(bytes),
+            },
         }
         self.written = self.written.checked_add(bytes.len() as u64).ok_or(Errno::FBIG)?;
         Ok(bytes.len())

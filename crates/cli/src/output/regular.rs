@@ -14,7 +14,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 
@@ -78,7 +78,7 @@ impl Regular {
             return Err(Errno::FBIG.into());
         }
         let Some(fresh) = self.fresh.take() else { return self.in_place(bytes) };
-        let dress = |file: &OwnedFd| match &self.old {
+        let dress = |file: &File| match &self.old {
             Some((old, facts)) => dress(file.as_fd(), old.as_fd(), facts),
             None => Ok(()),
         };
@@ -94,25 +94,19 @@ impl Regular {
         }
     }
 
-    /// Whether it takes its contents piece by piece.
-    pub(super) fn can_grow(&self) -> bool {
-        matches!(self.fresh, Some(Fresh::Unnamed(_)))
-    }
-
-    /// Appends to the new file, which has `written` bytes.
-    pub(super) fn grow(&self, bytes: &[u8], written: u64) -> io::Result<()> {
-        if size_limit() < written.saturating_add(bytes.len() as u64) {
-            return Err(Errno::FBIG.into());
+    /// The new file, if it takes its contents piece by piece.
+    pub(super) fn growing(&self) -> Option<&File> {
+        match &self.fresh {
+            Some(Fresh::Unnamed(file)) => Some(file),
+            _ => None,
         }
-        let Some(Fresh::Unnamed(file)) = &self.fresh else { return Err(Errno::BADF.into()) };
-        Ok(append(file, bytes)?)
     }
 
     /// Gives the name to the new file, which has `written` bytes. On failure the old file is unchanged.
-    pub(super) fn end_growth(self, written: u64) -> io::Result<()> {
-        let Some(Fresh::Unnamed(file)) = self.fresh else { return Err(Errno::BADF.into()) };
-        complete(&file, written)?;
-        Ok(name(&file, &self.folder, &self.name, self.old.is_some())?)
+    pub(super) fn end_growth(&self, file: &File, written: u64) -> io::Result<()> {
+        file.set_len(written)?;
+        file.sync_all()?;
+        Ok(name(file, &self.folder, &self.name, self.old.is_some())?)
     }
 
     fn in_place(&self, bytes: &[u8]) -> io::Result<()> {
@@ -136,6 +130,14 @@ impl Regular {
     }
 }
 
+/// Appends to a new file, which has `written` bytes.
+pub(super) fn append(mut file: &File, bytes: &[u8], written: u64) -> io::Result<()> {
+    if size_limit() < written.saturating_add(bytes.len() as u64) {
+        return Err(Errno::FBIG.into());
+    }
+    file.write_all(bytes)
+}
+
 /// Largest file that this process may write; beyond it SIGXFSZ ends the process.
 fn size_limit() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
@@ -155,7 +157,7 @@ fn fresh(folder: &OwnedFd, old: Option<(impl AsFd, &Stat)>) -> Result<Fresh, Err
             }
             // Held while this process lives: a file with a free lock is a leftover.
             let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
-            Ok(Fresh::Unnamed(file))
+            Ok(Fresh::Unnamed(file.into()))
         }
         // The file system or the kernel lacks unnamed files.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
@@ -201,7 +203,7 @@ const NAMES: u32 = 16;
 #[derive(Debug)]
 pub(super) enum Fresh {
     /// A file without a name.
-    Unnamed(OwnedFd),
+    Unnamed(File),
     /// Not created yet: the file system lacks unnamed files.
     Named,
 }
@@ -215,7 +217,7 @@ impl Fresh {
         name: &OsStr,
         taken: bool,
         bytes: &[u8],
-        dress: impl Fn(&OwnedFd) -> Result<(), Errno>,
+        dress: impl Fn(&File) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
         match self {
             Self::Unnamed(file) => {
@@ -229,7 +231,7 @@ impl Fresh {
                     file = Some(openat(folder, beside, flags, Mode::from_raw_mode(0o666))?);
                     Ok(())
                 })?;
-                let file = file.ok_or(Errno::IO)?;
+                let file: File = file.ok_or(Errno::IO)?.into();
                 let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
                 let done = dress(&file).and_then(|()| fill(&file, bytes));
                 match done {
@@ -245,7 +247,7 @@ impl Fresh {
 }
 
 /// Gives an unnamed file its name; `taken`: another file has it.
-pub(super) fn name(file: &OwnedFd, folder: &OwnedFd, name: &OsStr, taken: bool) -> Result<(), Errno> {
+fn name(file: &File, folder: &OwnedFd, name: &OsStr, taken: bool) -> Result<(), Errno> {
     match if taken { Err(Errno::EXIST) } else { link(file, folder, name) } {
         Err(Errno::EXIST) => {}
         other => return other,
@@ -257,33 +259,14 @@ pub(super) fn name(file: &OwnedFd, folder: &OwnedFd, name: &OsStr, taken: bool) 
 }
 
 /// Writes everything and syncs it.
-fn fill(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
-    append(file, bytes)?;
-    complete(file, bytes.len() as u64)
-}
-
-/// Writes everything.
-pub(super) fn append(file: &OwnedFd, bytes: &[u8]) -> Result<(), Errno> {
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        match rustix::io::write(file, rest) {
-            Ok(0) => return Err(Errno::IO),
-            Ok(written) => rest = &rest[written..],
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(())
-}
-
-/// Truncates the file to this length and syncs it.
-pub(super) fn complete(file: &OwnedFd, length: u64) -> Result<(), Errno> {
-    rustix::fs::ftruncate(file, length)?;
-    rustix::fs::fsync(file)
+fn fill(mut file: &File, bytes: &[u8]) -> Result<(), Errno> {
+    let length = bytes.len() as u64;
+    let filled = file.write_all(bytes).and_then(|()| file.set_len(length)).and_then(|()| file.sync_all());
+    filled.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 /// Links an unnamed file to a name.
-fn link(file: &OwnedFd, folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
+fn link(file: &File, folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
     match linkat(file, c"", folder, name, AtFlags::EMPTY_PATH) {
         // Refused without privilege before Linux 6.10; the alternative needs /proc.
         Err(Errno::NOENT | Errno::PERM | Errno::INVAL) => {
