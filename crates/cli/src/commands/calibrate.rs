@@ -73,7 +73,7 @@ impl Perform for CalibrateArgs {
     }
 
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
-        let of_sleep = |method: &Method| Planned::new(calibrate::EXPERIMENT, method.name, Quantity::Overshoot);
+        let of_sleep = |method: &Method| (calibrate::EXPERIMENT, method.name.into(), Quantity::Overshoot);
         Some((&self.measure.output.fail_if, self.calibrated().into_iter().map(of_sleep).collect()))
     }
 }

@@ -73,7 +73,7 @@ impl Perform for CheckupArgs {
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
         // Whatever its parts may measure.
         let loops = lab::ramp::Governors::AgainstPerformance.subjects(None);
-        let loops = loops.into_iter().map(|governor| Planned::new(lab::ramp::EXPERIMENT, governor, Quantity::Loop));
+        let loops = loops.into_iter().map(|governor| (lab::ramp::EXPERIMENT, governor, Quantity::Loop));
         let yields = lab::yielding::methods::ALL.iter().map(yielding::planned);
         let waits = lab::wait::methods::all().map(wait::planned);
         let all = waits.chain(lab::ipc::mechanisms().map(ipc::planned)).chain(yields).chain(loops);

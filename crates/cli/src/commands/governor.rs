@@ -206,16 +206,15 @@ impl Perform for GovernorArgs {
         Some(match self.action.as_ref()? {
             Action::Ramp(args) => {
                 let subjects = args.measured().subjects(Thread::from(&args.thread).its_cpu());
-                let loops =
-                    subjects.into_iter().map(|governor| Planned::new(ramp::EXPERIMENT, governor, Quantity::Loop));
+                let loops = subjects.into_iter().map(|governor| (ramp::EXPERIMENT, governor, Quantity::Loop));
                 (&args.output.fail_if, loops.collect())
             }
             Action::Switch(args) => {
-                let of_direction = |direction| Planned::new(switch::EXPERIMENT, direction, Quantity::Settling);
+                let of_direction = |direction| (switch::EXPERIMENT, direction, Quantity::Settling);
                 (&args.output.fail_if, switch::subjects(args.between()).map(of_direction).into())
             }
             Action::Boost(args) => {
-                let of_subject = |subject| Planned::new(boost::EXPERIMENT, subject, Quantity::Response);
+                let of_subject = |subject: &str| (boost::EXPERIMENT, subject.into(), Quantity::Response);
                 (&args.output.fail_if, boost::subjects().map(of_subject).collect())
             }
             Action::Show(_) | Action::Set(_) | Action::Restore => return None,

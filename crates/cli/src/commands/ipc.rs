@@ -160,7 +160,7 @@ const USUAL_FOR_NAMED: Duration = Duration::from_secs(10);
 
 /// The figure of a mechanism that may be measured.
 pub(super) fn planned(mechanism: &'static Mechanism) -> Planned {
-    Planned::new(ipc::EXPERIMENT, &*mechanism.name, Quantity::OneWay)
+    (ipc::EXPERIMENT, mechanism.name.clone(), Quantity::OneWay)
 }
 
 impl Perform for IpcArgs {

@@ -30,28 +30,18 @@ pub(crate) trait Perform {
     }
 }
 
-/// A figure that a command may measure.
-#[derive(Debug)]
-pub(crate) struct Planned {
-    experiment: &'static str,
-    subject: String,
-    quantity: Quantity,
-}
+/// A figure that a command may measure: its experiment, its subject, its quantity.
+pub(crate) type Planned = (&'static str, String, Quantity);
 
-impl Planned {
-    pub(crate) fn new(experiment: &'static str, subject: impl Into<String>, quantity: Quantity) -> Self {
-        Self { experiment, subject: subject.into(), quantity }
-    }
-
-    pub(super) fn named(&self) -> (&str, &str, Quantity) {
-        (self.experiment, &self.subject, self.quantity)
-    }
+/// The same, as limits are checked against it.
+pub(super) fn named((experiment, subject, quantity): &Planned) -> (&str, &str, Quantity) {
+    (experiment, subject, *quantity)
 }
 
 /// Refuses a limit that is about nothing that the command measures.
 pub(super) fn check(command: &dyn Perform) -> Result<(), BadUsage> {
     let Some((limits, planned)) = command.planned() else { return Ok(()) };
-    let named: Vec<_> = planned.iter().map(Planned::named).collect();
+    let named: Vec<_> = planned.iter().map(named).collect();
     limits::check(limits, &named)
 }
 

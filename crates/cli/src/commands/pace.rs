@@ -138,13 +138,12 @@ impl Perform for PaceArgs {
     }
 
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
-        let figure = Planned::new;
         let planned = match self.receive {
-            Some(_) => vec![figure(pace::EXPERIMENT, receive::SUBJECT, Quantity::PeriodJitter)],
+            Some(_) => vec![(pace::EXPERIMENT, receive::SUBJECT.into(), Quantity::PeriodJitter)],
             None => {
                 let methods = chosen(&self.by).unwrap_or_else(|| methods::all().collect());
                 let experiment = if self.sweep.is_some() { Experiment::SWEEP } else { pace::EXPERIMENT };
-                methods.into_iter().map(|method| figure(experiment, method.name, Quantity::Lateness)).collect()
+                methods.into_iter().map(|method| (experiment, method.name.into(), Quantity::Lateness)).collect()
             }
         };
         Some((&self.measure.output.fail_if, planned))

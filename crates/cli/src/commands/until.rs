@@ -15,7 +15,7 @@ use punctual_report::compare::sequential::{Gate, Look, ROUND};
 use punctual_report::compare::{Side, SideError};
 use punctual_report::gate::{self, Outcome};
 
-use super::measure::{Planned, measure};
+use super::measure::{Planned, measure, named};
 use crate::args::{OutputArgs, limits, values};
 use crate::exit::Exit;
 use crate::refusal::BadUsage;
@@ -46,7 +46,7 @@ pub(crate) struct UntilArgs {
 impl UntilArgs {
     /// Refuses a limit that is about nothing that is measured.
     pub(crate) fn check(&self, planned: &[Planned]) -> Result<(), BadUsage> {
-        let planned: Vec<_> = planned.iter().map(Planned::named).collect();
+        let planned: Vec<_> = planned.iter().map(named).collect();
         let subjects = self.until.iter().map(|limit| limit.subject.as_deref());
         gate::check(subjects, &planned).map_err(|missing| limits::about_nothing("--until", &missing))
     }

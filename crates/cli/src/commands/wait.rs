@@ -72,7 +72,7 @@ const USUAL_FOR_NAMED: Duration = Duration::from_secs(10);
 /// The figure of a method that may be measured.
 pub(super) fn planned(method: &'static Method) -> Planned {
     let quantity = if method.absolute { Quantity::Lateness } else { Quantity::Overshoot };
-    Planned::new(wait::EXPERIMENT, method.name, quantity)
+    (wait::EXPERIMENT, method.name.into(), quantity)
 }
 
 impl Perform for WaitArgs {

@@ -120,7 +120,7 @@ const USUAL_FOR_POLLS: Duration = Duration::from_secs(60);
 
 /// The figure of a way to yield that may be measured.
 pub(super) fn planned(method: &'static YieldMethod) -> Planned {
-    Planned::new(yielding::EXPERIMENT, method.name, Quantity::CallCost)
+    (yielding::EXPERIMENT, method.name.into(), Quantity::CallCost)
 }
 
 impl Perform for YieldArgs {
@@ -157,7 +157,7 @@ impl Perform for YieldArgs {
             true => named.unwrap_or_else(|| methods::ALL.iter().collect()).into_iter().map(planned).collect(),
             false => {
                 let subjects = polls::subjects(&named.unwrap_or_else(methods::usual), &self.polls);
-                subjects.into_iter().map(|subject| Planned::new(polls::EXPERIMENT, subject, Quantity::OneWay)).collect()
+                subjects.into_iter().map(|subject| (polls::EXPERIMENT, subject.into(), Quantity::OneWay)).collect()
             }
         };
         Some((&self.measure.output.fail_if, planned))

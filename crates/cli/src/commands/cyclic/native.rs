@@ -79,7 +79,7 @@ impl CyclicArgs {
     }
 
     fn measured(&self, cpus: &CpuSet) -> Vec<Planned> {
-        let of_cpu = |cpu: usize| Planned::new(cyclic::EXPERIMENT, format!("cpu{cpu}"), Quantity::Lateness);
+        let of_cpu = |cpu: usize| (cyclic::EXPERIMENT, format!("cpu{cpu}"), Quantity::Lateness);
         cpus.iter().map(of_cpu).collect()
     }
 }

@@ -104,7 +104,7 @@ impl Perform for RunArgs {
     fn planned(&self) -> Option<(&[Limit], Vec<Planned>)> {
         let quantities = [Quantity::Lateness, Quantity::Away, Quantity::CallCost];
         let names = (0..=u8::MAX).filter_map(punctual_linux::call_table::call_name);
-        let calls = names.flat_map(|name| quantities.map(|quantity| Planned::new(Experiment::CALLS, name, quantity)));
+        let calls = names.flat_map(|name| quantities.map(|quantity| (Experiment::CALLS, name.into(), quantity)));
         // Every function whose calls are counted, with every figure.
         self.observe.observe.then(|| (self.observe.fail_if.as_slice(), calls.collect()))
     }
