@@ -23,8 +23,8 @@ use crate::tools;
 #[derive(Args)]
 pub(crate) struct DistArgs {
     /// For these architectures
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "amd64,arm64,armhf")]
-    architecture: Vec<Architecture>,
+    #[arg(long, value_parser = Architecture::parser(), value_delimiter = ',', default_value = "amd64,arm64,armhf")]
+    architecture: Vec<&'static Architecture>,
     /// Leave out the static command
     #[arg(long)]
     no_static: bool,
@@ -36,10 +36,10 @@ pub(crate) fn run(args: &DistArgs) -> anyhow::Result<()> {
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let (mut made, mut lacking) = (Vec::new(), Vec::new());
     for architecture in &args.architecture {
-        let debian = architecture.names().debian;
+        let debian = architecture.debian;
         match architecture.parts()? {
             Ok(built) => {
-                let release = Release::from_items(*architecture, install::items(&built)?)?;
+                let release = Release::from_items(architecture, install::items(&built)?)?;
                 made.extend([
                     tarball(&folder, &release)?,
                     packages::debian(&folder, &release)?,
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &DistArgs) -> anyhow::Result<()> {
             continue;
         }
         match architecture.static_command()? {
-            Ok(built) => made.push(static_command(&folder, *architecture, &built)?),
+            Ok(built) => made.push(static_command(&folder, architecture, &built)?),
             Err(missing) => lacking.push(format!("no static command for {debian}: {missing}")),
         }
     }
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &DistArgs) -> anyhow::Result<()> {
 
 /// Everything below one folder, to be unpacked anywhere.
 fn tarball(folder: &Path, release: &Release) -> anyhow::Result<PathBuf> {
-    let name = format!("punctual-{VERSION}-{}-linux-gnu", release.architecture.names().machine);
+    let name = format!("punctual-{VERSION}-{}-linux-gnu", release.architecture.machine);
     let staged = tempfile::tempdir_in(folder)?;
     let root = staged.path().join(&name);
     release.items.iter().try_for_each(|item| install::put(&root, item))?;
@@ -78,10 +78,10 @@ fn tarball(folder: &Path, release: &Release) -> anyhow::Result<PathBuf> {
 }
 
 /// The command as one static program, for machines without glibc.
-fn static_command(folder: &Path, architecture: Architecture, built: &Path) -> anyhow::Result<PathBuf> {
+fn static_command(folder: &Path, architecture: &Architecture, built: &Path) -> anyhow::Result<PathBuf> {
     let bytes = fs::read(built.join("punctual"))?;
     ensure!(newest_glibc(&bytes)? == (0, 0), "the static command needs glibc");
-    let name = format!("punctual-{VERSION}-{}", architecture.names().musl);
+    let name = format!("punctual-{VERSION}-{}", architecture.musl);
     install::put(folder, &Item { path: name.clone().into(), bytes, mode: 0o755 })?;
     Ok(folder.join(name))
 }

@@ -34,7 +34,7 @@ pub(super) fn debian(folder: &Path, release: &Release) -> anyhow::Result<PathBuf
     install::put(&usr, &document("NEWS.gz", gzip(&changes)?))?;
     install::put(&usr, &document("changelog.gz", gzip(changelog()?.as_bytes())?))?;
     install::put(&usr, &document("copyright", COPYRIGHT.into()))?;
-    let architecture = release.architecture.names().debian;
+    let architecture = release.architecture.debian;
     let control = control(architecture, &release.items, release.glibc);
     install::put(root, &Item { path: "DEBIAN/control".into(), bytes: control.into(), mode: 0o644 })?;
     tools::output(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(root))?;
@@ -89,7 +89,7 @@ const MAIN: &str = include_str!("main.py");
 /// Makes the wheel.
 pub(super) fn wheel(folder: &Path, release: &Release) -> anyhow::Result<PathBuf> {
     let (major, minor) = release.glibc;
-    let tag = format!("py3-none-manylinux_{major}_{minor}_{}", release.architecture.names().machine);
+    let tag = format!("py3-none-manylinux_{major}_{minor}_{}", release.architecture.machine);
     let readme = fs::read_to_string(tools::root().join("README.md"))?;
     let mut files: Vec<Item> = release.items.iter().map(placed_by_pip).collect();
     let text = |path: String, text: String| Item { path: path.into(), bytes: text.into(), mode: 0o644 };

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use object::Endianness;
 use object::elf::{FileHeader32, FileHeader64};
 use object::read::elf::{FileHeader, VerneedIterator};
@@ -18,7 +18,7 @@ const NEWEST_GLIBC: Version = (2, 35);
 
 /// What was built for an architecture.
 pub(super) struct Release {
-    pub(super) architecture: Architecture,
+    pub(super) architecture: &'static Architecture,
     pub(super) items: Vec<Item>,
     /// What the newest of them needs.
     pub(super) glibc: Version,
@@ -29,7 +29,7 @@ impl Release {
     ///
     /// # Errors
     /// If a part needs a newer one than allowed.
-    pub(super) fn from_items(architecture: Architecture, items: Vec<Item>) -> anyhow::Result<Self> {
+    pub(super) fn from_items(architecture: &'static Architecture, items: Vec<Item>) -> anyhow::Result<Self> {
         let mut glibc = (0, 0);
         for item in items.iter().filter(|item| item.bytes.starts_with(b"\x7fELF")) {
             let needed = newest_glibc(&item.bytes).with_context(|| format!("reading {}", item.path.display()))?;
@@ -41,16 +41,9 @@ impl Release {
     }
 }
 
-/// An architecture, by Debian's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Architecture {
-    Amd64,
-    Arm64,
-    Armhf,
-}
-
-/// Its names elsewhere.
-pub(super) struct Names {
+/// An architecture: its names.
+#[derive(Debug)]
+pub(crate) struct Architecture {
     /// Debian's, and the option's.
     pub(super) debian: &'static str,
     /// In names of files, and of wheels.
@@ -62,55 +55,54 @@ pub(super) struct Names {
     linker: [&'static str; 2],
 }
 
+static ARCHITECTURES: [Architecture; 3] = [
+    Architecture {
+        debian: "amd64",
+        machine: "x86_64",
+        glibc: "x86_64-unknown-linux-gnu",
+        musl: "x86_64-unknown-linux-musl",
+        linker: ["x86_64-linux-gnu-gcc", "gcc-x86-64-linux-gnu"],
+    },
+    Architecture {
+        debian: "arm64",
+        machine: "aarch64",
+        glibc: "aarch64-unknown-linux-gnu",
+        musl: "aarch64-unknown-linux-musl",
+        linker: ["aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"],
+    },
+    Architecture {
+        debian: "armhf",
+        machine: "armv7l",
+        glibc: "armv7-unknown-linux-gnueabihf",
+        musl: "armv7-unknown-linux-musleabihf",
+        linker: ["arm-linux-gnueabihf-gcc", "gcc-arm-linux-gnueabihf"],
+    },
+];
+
 impl Architecture {
-    pub(super) const fn names(self) -> Names {
-        match self {
-            Self::Amd64 => Names {
-                debian: "amd64",
-                machine: "x86_64",
-                glibc: "x86_64-unknown-linux-gnu",
-                musl: "x86_64-unknown-linux-musl",
-                linker: ["x86_64-linux-gnu-gcc", "gcc-x86-64-linux-gnu"],
-            },
-            Self::Arm64 => Names {
-                debian: "arm64",
-                machine: "aarch64",
-                glibc: "aarch64-unknown-linux-gnu",
-                musl: "aarch64-unknown-linux-musl",
-                linker: ["aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"],
-            },
-            Self::Armhf => Names {
-                debian: "armhf",
-                machine: "armv7l",
-                glibc: "armv7-unknown-linux-gnueabihf",
-                musl: "armv7-unknown-linux-musleabihf",
-                linker: ["arm-linux-gnueabihf-gcc", "gcc-arm-linux-gnueabihf"],
-            },
-        }
+    /// The parser of an architecture's name.
+    pub(super) fn parser() -> impl TypedValueParser<Value = &'static Self> {
+        let by_name = |name: String| ARCHITECTURES.iter().find(|known| known.debian == name).ok_or("unknown");
+        PossibleValuesParser::new(ARCHITECTURES.iter().map(|known| known.debian)).try_map(by_name)
     }
 
-    /// That of this machine.
-    fn own() -> Option<Self> {
-        Some(match std::env::consts::ARCH {
-            "x86_64" => Self::Amd64,
-            "aarch64" => Self::Arm64,
-            "arm" => Self::Armhf,
-            _ => return None,
-        })
+    /// Whether it is that of this machine.
+    fn is_own(&self) -> bool {
+        self.glibc.starts_with(std::env::consts::ARCH)
     }
 
     /// Builds all parts with glibc, and returns their folder; or what is missing, with the command that installs it.
-    pub(super) fn parts(self) -> anyhow::Result<Result<PathBuf, String>> {
-        self.build(self.names().glibc, &install::BUILT.map(|(package, ..)| package))
+    pub(super) fn parts(&self) -> anyhow::Result<Result<PathBuf, String>> {
+        self.build(self.glibc, &install::BUILT.map(|(package, ..)| package))
     }
 
     /// The same for the static command.
-    pub(super) fn static_command(self) -> anyhow::Result<Result<PathBuf, String>> {
-        self.build(self.names().musl, &["punctual-cli"])
+    pub(super) fn static_command(&self) -> anyhow::Result<Result<PathBuf, String>> {
+        self.build(self.musl, &["punctual-cli"])
     }
 
-    fn build(self, target: &str, packages: &[&str]) -> anyhow::Result<Result<PathBuf, String>> {
-        if Self::own() == Some(self) && target == self.names().glibc {
+    fn build(&self, target: &str, packages: &[&str]) -> anyhow::Result<Result<PathBuf, String>> {
+        if self.is_own() && target == self.glibc {
             return Ok(Ok(tools::release()?));
         }
         let libraries = tools::output(Command::new("rustc").args(["--print", "target-libdir", "--target", target]))?;
@@ -118,8 +110,8 @@ impl Architecture {
             return Ok(Err(format!("rustup target add {target}")));
         }
         let mut build = tools::build();
-        if Self::own() != Some(self) {
-            let [linker, package] = self.names().linker;
+        if !self.is_own() {
+            let [linker, package] = self.linker;
             if tools::output(Command::new(linker).arg("--version")).is_err() {
                 return Ok(Err(format!("apt-get install {package}")));
             }
@@ -172,10 +164,10 @@ mod tests {
     fn a_release_needs_what_the_newest_of_its_programs_needs() {
         let item = |bytes: Vec<u8>| Item { path: "bin/x".into(), bytes, mode: 0o755 };
         let text = item(b"#!/bin/sh".to_vec());
-        assert_eq!(Release::from_items(Architecture::Amd64, vec![text]).unwrap().glibc, (0, 0));
+        assert_eq!(Release::from_items(&ARCHITECTURES[0], vec![text]).unwrap().glibc, (0, 0));
         let own = item(std::fs::read(std::env::current_exe().unwrap()).unwrap());
         let needed = newest_glibc(&own.bytes).unwrap();
-        match Release::from_items(Architecture::Amd64, vec![own]) {
+        match Release::from_items(&ARCHITECTURES[0], vec![own]) {
             Ok(release) => assert_eq!(release.glibc, needed),
             Err(refused) => assert!(needed > NEWEST_GLIBC && refused.to_string().contains("bin/x needs glibc ")),
         }
