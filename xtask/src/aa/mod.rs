@@ -137,23 +137,22 @@ fn side(runs: &[Run], places: &[usize]) -> anyhow::Result<Side> {
     Ok(side)
 }
 
-fn verdict(series: &SeriesComparison, figure: Figure) -> Verdict {
-    series
-        .figures
-        .iter()
-        .find(|compared| compared.figure == figure)
-        .map_or(Verdict::NotComparable, |compared| compared.verdict)
+/// What is said of a figure, if it can be compared.
+fn verdict(series: &SeriesComparison, figure: Figure) -> Option<Verdict> {
+    let compared = series.figures.iter().find(|compared| compared.figure == figure)?;
+    Some(compared.verdict).filter(|verdict| *verdict != Verdict::NotComparable)
 }
 
-/// The result of one arrangement.
+/// The result of one arrangement. Of two, the first is of p50, the second of p99, as in [`INJECTED`].
 #[derive(Default)]
 struct Rates {
-    alarms: BTreeMap<Figure, Rate>,
+    alarms: Rate,
     clean: Rate,
-    together: BTreeMap<Figure, Rate>,
-    alone: BTreeMap<Figure, Rate>,
+    together: [Rate; 2],
+    alone: [Rate; 2],
+    /// False alarms by figure, and what was found alone.
     by_series: BTreeMap<String, [Rate; 5]>,
-    /// The smallest detectable change of each comparison, by series, for p50 and p99, as the logarithm of the ratio.
+    /// The smallest detectable change of each comparison, by series, as the logarithm of the ratio.
     finds: BTreeMap<String, [Vec<f64>; 2]>,
 }
 
@@ -165,8 +164,8 @@ fn name(series: &SeriesComparison) -> String {
     format!("{}{asked}", series.subject)
 }
 
-const P50: Injection = Injection::All(0.2);
-const P99: Injection = Injection::Tail(0.5);
+/// The figures that are changed, and how.
+const INJECTED: [(Figure, Injection); 2] = [(Figure::P50, Injection::All(0.2)), (Figure::P99, Injection::Tail(0.5))];
 
 fn rates(runs: &[Run], arrangement: &Arrangement) -> anyhow::Result<Rates> {
     let mut rates = Rates::default();
@@ -175,7 +174,7 @@ fn rates(runs: &[Run], arrangement: &Arrangement) -> anyhow::Result<Rates> {
         let compared = compare(&old, &side(runs, new)?, Options::default());
         alarms(&mut rates, &compared);
         finds(&mut rates, &compared);
-        for (figure, injection) in [(Figure::P50, P50), (Figure::P99, P99)] {
+        for (column, (figure, injection)) in INJECTED.into_iter().enumerate() {
             let changed = |only: Option<usize>| -> anyhow::Result<Comparison> {
                 let mut side = Side::new();
                 for &place in new {
@@ -183,11 +182,8 @@ fn rates(runs: &[Run], arrangement: &Arrangement) -> anyhow::Result<Rates> {
                 }
                 Ok(compare(&old, &side, Options::default()))
             };
-            for series in &changed(None)?.series {
-                let found = verdict(series, figure);
-                if found != Verdict::NotComparable {
-                    rates.together.entry(figure).or_default().count(found == Verdict::Worse);
-                }
+            for found in changed(None)?.series.iter().filter_map(|series| verdict(series, figure)) {
+                rates.together[column].count(found == Verdict::Worse);
             }
             for (place, measured) in runs[new[0]].series.iter().enumerate() {
                 let compared = changed(Some(place))?;
@@ -195,12 +191,9 @@ fn rates(runs: &[Run], arrangement: &Arrangement) -> anyhow::Result<Rates> {
                     series.subject == measured.subject && series.parameters == measured.experiment.parameters()
                 };
                 let Some(series) = compared.series.iter().find(same) else { continue };
-                let found = verdict(series, figure);
-                if found != Verdict::NotComparable {
-                    rates.alone.entry(figure).or_default().count(found == Verdict::Worse);
-                    let column = if figure == Figure::P50 { 3 } else { 4 };
-                    rates.by_series.entry(name(series)).or_default()[column].count(found == Verdict::Worse);
-                }
+                let Some(found) = verdict(series, figure) else { continue };
+                rates.alone[column].count(found == Verdict::Worse);
+                rates.by_series.entry(name(series)).or_default()[3 + column].count(found == Verdict::Worse);
             }
         }
     }
@@ -211,13 +204,10 @@ fn alarms(rates: &mut Rates, compared: &Comparison) {
     let mut any = false;
     for series in &compared.series {
         for (column, figure) in Figure::ALL.into_iter().enumerate() {
-            let found = verdict(series, figure);
-            if found == Verdict::NotComparable {
-                continue;
-            }
+            let Some(found) = verdict(series, figure) else { continue };
             let alarm = found != Verdict::NoDifference;
             any |= alarm;
-            rates.alarms.entry(figure).or_default().count(alarm);
+            rates.alarms.count(alarm);
             rates.by_series.entry(name(series)).or_default()[column].count(alarm);
         }
     }
@@ -226,7 +216,7 @@ fn alarms(rates: &mut Rates, compared: &Comparison) {
 
 fn finds(rates: &mut Rates, compared: &Comparison) {
     for series in &compared.series {
-        for (column, figure) in [Figure::P50, Figure::P99].into_iter().enumerate() {
+        for (column, (figure, _)) in INJECTED.into_iter().enumerate() {
             let judged = series.figures.iter().find(|judged| judged.figure == figure);
             if let Some(share) = judged.and_then(|judged| judged.difference?.shows_share) {
                 rates.finds.entry(name(series)).or_default()[column].push(share.ln_1p());
@@ -256,22 +246,9 @@ fn tables(runs: &[Run], each: &[usize]) -> anyhow::Result<String> {
     out.push_str("|:--|:--|:--|:--|:--|:--|:--|\n");
     for arrangement in arrangements(runs.len(), each).iter().filter(|arrangement| !arrangement.sides.is_empty()) {
         let rates = rates(runs, arrangement)?;
-        let total = rates
-            .alarms
-            .values()
-            .fold(Rate::default(), |sum, rate| Rate { hits: sum.hits + rate.hits, of: sum.of + rate.of });
-        let shown = |map: &BTreeMap<Figure, Rate>, figure| map.get(&figure).copied().unwrap_or_default().shown();
-        writeln!(
-            out,
-            "| {} | {} | {} | {} | {} | {} | {} |",
-            arrangement.name,
-            total.shown(),
-            rates.clean.shown(),
-            shown(&rates.together, Figure::P50),
-            shown(&rates.alone, Figure::P50),
-            shown(&rates.together, Figure::P99),
-            shown(&rates.alone, Figure::P99),
-        )?;
+        let Rates { alarms, clean, together, alone, .. } = &rates;
+        let all = [alarms, clean, &together[0], &alone[0], &together[1], &alone[1]];
+        writeln!(out, "| {} | {} |", arrangement.name, all.map(|rate| rate.shown()).join(" | "))?;
         writeln!(detail, "\n**{}**\n", arrangement.name)?;
         detail.push_str("| series | false alarms p50 | p99 | CPU | p50 +20 % found (alone) | p99 +50 % found (alone) | claims to find at p50 (runs for 20 %) | at p99 (runs for 50 %) |\n|:--|:--|:--|:--|:--|:--|:--|:--|\n");
         let interleaved = arrangement.name.ends_with("interleaved");
