@@ -43,20 +43,13 @@ impl Kernel {
     /// The name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::V6_1 => "6.1",
-            Self::V6_1Rt => "6.1-rt",
-            Self::V6_12 => "6.12",
-            Self::V6_12Rt => "6.12-rt",
-            Self::V7_3 => "7.3",
-            Self::V7_3Rt => "7.3-rt",
-        }
+        ["6.1", "6.1-rt", "6.12", "6.12-rt", "7.3", "7.3-rt"][self as usize]
     }
 
     /// Whether it is a PREEMPT_RT kernel.
     #[must_use]
-    pub const fn is_real_time(self) -> bool {
-        matches!(self, Self::V6_1Rt | Self::V6_12Rt | Self::V7_3Rt)
+    pub fn is_real_time(self) -> bool {
+        self.name().ends_with("-rt")
     }
 
     /// The folder in the cache: `vmlinux`, and the package's `lib/modules`.
@@ -158,11 +151,8 @@ impl FromStr for Kernel {
     type Err = String;
 
     fn from_str(typed: &str) -> Result<Self, String> {
-        let known = Self::ALL.map(Self::name).join(", ");
-        Self::ALL
-            .into_iter()
-            .find(|k| k.name() == typed)
-            .ok_or_else(|| format!("unknown kernel '{typed}': expected {known}"))
+        let known = Self::ALL.into_iter().find(|kernel| kernel.name() == typed);
+        known.ok_or_else(|| format!("unknown kernel '{typed}': expected {}", Self::ALL.map(Self::name).join(", ")))
     }
 }
 
