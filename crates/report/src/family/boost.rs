@@ -172,15 +172,11 @@ fn candidates<'a>(_: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
     let all = measured(series, Experiment::boost);
     let series_of = |name: &str| all.iter().find(|series| series.subject == name).copied();
     let Some(found) = series_of(AS_FOUND) else { return Vec::new() };
-    let one = |after: Boost<'a>, what: &str, price: Price, code: Code| Candidate {
-        id: what.to_owned(),
-        goal: Goal::SpeedUp,
-        cause: "CPU frequency".to_owned(),
-        what: what.to_owned(),
-        instead_of: found.metrics.governor.clone().unwrap_or_else(|| AS_FOUND.to_owned()),
-        trials: vec![Trial { case: found.parameters.work_ns, name: case, before: found.series, after: after.series }],
-        price,
-        code,
+    let one = |after: Boost<'a>, what: &str, price: Price, code: Code| {
+        let instead_of = found.metrics.governor.clone().unwrap_or_else(|| AS_FOUND.to_owned());
+        let trial = Trial { case: found.parameters.work_ns, name: case, before: found.series, after: after.series };
+        let candidate = Candidate::instead(Goal::SpeedUp, what.to_owned(), instead_of, trial);
+        Candidate { id: what.to_owned(), cause: "CPU frequency".to_owned(), price, code, ..candidate }
     };
     let boost = series_of(BOOST).map(|boost| {
         let price = Price {

@@ -223,16 +223,9 @@ fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
 
 fn candidate<'a>(id: &str, what: &str, before: &Calibrated<'a>, after: &Calibrated<'a>) -> Option<Candidate<'a>> {
     let case = before.parameters.asked_ns?;
-    Some(Candidate {
-        id: id.to_owned(),
-        goal: Goal::WakeOnTime,
-        cause: id.to_owned(),
-        what: what.to_owned(),
-        instead_of: sanitize(&before.subject),
-        trials: vec![Trial { case, name: units::exact, before: before.series, after: after.series }],
-        price: Price::default(),
-        code: Code::default(),
-    })
+    let trial = Trial { case, name: units::exact, before: before.series, after: after.series };
+    let candidate = Candidate::instead(Goal::WakeOnTime, what.to_owned(), sanitize(&before.subject), trial);
+    Some(Candidate { id: id.to_owned(), cause: id.to_owned(), ..candidate })
 }
 
 /// The way that is shown to work: TN measured again before each batch, or TN as fitted. Early waits are no gain.

@@ -238,15 +238,13 @@ fn candidate<'a>(rows: &[Paced<'a>], change: &Change) -> Option<Candidate<'a>> {
         return None;
     }
     let text = |text: Option<&str>| text.map(str::to_owned);
+    let trial = Trial { case: 0, name: a_second, before: from.series, after: to.series };
     Some(Candidate {
-        id: format!("{} instead of {}", change.to, sanitize(&from.subject)),
-        goal: Goal::SendEvenly,
         cause: change.cause.to_owned(),
         what: change.what.to_owned(),
-        instead_of: sanitize(&from.subject),
-        trials: vec![Trial { case: 0, name: a_second, before: from.series, after: to.series }],
         price: Price { program: text(change.program), others: text(change.others), ..Price::default() },
         code: Code::of_series(&to.about, to.about.call.as_deref().map(sanitize)),
+        ..Candidate::instead(Goal::SendEvenly, change.to.to_owned(), sanitize(&from.subject), trial)
     })
 }
 

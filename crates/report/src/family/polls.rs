@@ -322,14 +322,11 @@ fn candidate<'a>(load: Load, from: &Setting<'a>, to: &Setting<'a>) -> Option<Can
         Trial { case: i64::from(load == Load::Busy), name, before: from.one_way(load)?, after: to.one_way(load)? };
     Some(Candidate {
         id: format!("{} {}", described(to), name(trial.case)),
-        goal: Goal::PassMessages,
         cause: name(trial.case),
-        what: described(to),
-        instead_of: described(from),
-        trials: vec![trial],
         // On a busy CPU the case itself has the shares.
         price: Price { others: taken(from, to).filter(|_| load == Load::Idle), ..Price::default() },
         code: Code { c: code(to), ..Code::default() },
+        ..Candidate::instead(Goal::PassMessages, described(to), described(from), trial)
     })
 }
 

@@ -280,15 +280,14 @@ fn candidates<'a>(run: &'a Run, series: &[&'a Series]) -> Vec<Candidate<'a>> {
         let work_ns = before.experiment.ramp()?.parameters.work_ns;
         let after = first().find(|loops| loops.subject == PERFORMANCE && is_same_work(loops, before))?;
         let remedy = Remedy::for_value(&Value::Governor(PERFORMANCE.to_owned()));
+        let (what, instead_of) = ("governor performance".to_owned(), sanitize(&cpufreq.governors.join(", ")));
+        let trial = Trial { case: work_ns, name: case, before, after };
         Some(Candidate {
-            id: "governor performance".to_owned(),
-            goal: Goal::SpeedUp,
+            id: what.clone(),
             cause: "governor".to_owned(),
-            what: "governor performance".to_owned(),
-            instead_of: sanitize(&cpufreq.governors.join(", ")),
-            trials: vec![Trial { case: work_ns, name: case, before, after }],
             price: remedy.price,
             code: remedy.code,
+            ..Candidate::instead(Goal::SpeedUp, what, instead_of, trial)
         })
     };
     first().filter(is_found).filter_map(one).collect()

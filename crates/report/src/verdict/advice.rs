@@ -443,6 +443,15 @@ pub(crate) struct Candidate<'a> {
     pub(crate) code: Code,
 }
 
+impl<'a> Candidate<'a> {
+    /// One thing instead of another in one case, which is a cause of its own and has no price and no code yet.
+    pub(crate) fn instead(goal: Goal, what: String, instead_of: String, trial: Trial<'a>) -> Self {
+        let id = format!("{what} instead of {instead_of}");
+        let (price, code) = (Price::default(), Code::default());
+        Self { id, goal, cause: what.clone(), what, instead_of, trials: vec![trial], price, code }
+    }
+}
+
 /// One case of a remedy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trial<'a> {

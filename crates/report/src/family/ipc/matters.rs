@@ -298,13 +298,11 @@ fn candidate<'a>(on: Placement, cases: &[Case<'a>]) -> Candidate<'a> {
     };
     Candidate {
         id: format!("{name} {on}"),
-        goal: Goal::PassMessages,
         cause: format!("pipe {on}"),
-        what: change(&first),
-        instead_of: USUAL.to_owned(),
         trials: cases.iter().map(trial).collect(),
         price: Price { program: Some("another design".to_owned()), ..Price::default() },
         code: Code::of_series(about, about.call.as_deref().map(sanitize)),
+        ..Candidate::instead(Goal::PassMessages, change(&first), USUAL.to_owned(), trial(&cases[0]))
     }
 }
 

@@ -286,15 +286,13 @@ fn condition<'a>(figures: &Figures<'a>, lever: &Lever<'_, 'a>) -> Option<Candida
     let slack = setting.condition == TIMER_SLACK || (setting.condition == POLICY && large_slack(lever.from).is_some());
     let remedy = Remedy::of_setting(setting);
     let (price, code) = remedy.map(|remedy| (remedy.price, remedy.code)).unwrap_or_default();
+    let (what, instead_of) = (naming::phrase(&setting.phrase), lever.from.label.clone());
     Some(Candidate {
         id: format!("{} {}", setting.condition, lever.name()),
-        goal: Goal::WakeOnTime,
         cause: if slack { SLACK.to_owned() } else { setting.condition.clone() },
-        what: naming::phrase(&setting.phrase),
-        instead_of: lever.from.label.clone(),
-        trials: vec![trial(figures, from, to)],
         price,
         code,
+        ..Candidate::instead(Goal::WakeOnTime, what, instead_of, trial(figures, from, to))
     })
 }
 
@@ -321,16 +319,9 @@ fn absolute<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
 
 /// One call instead of another.
 fn call<'a>(figures: &Figures<'a>, from: &Figure<'a>, to: &Figure<'a>) -> Candidate<'a> {
-    Candidate {
-        id: format!("{} instead of {}", to.subject, from.subject),
-        goal: Goal::WakeOnTime,
-        cause: to.subject.clone(),
-        what: to.subject.clone(),
-        instead_of: from.subject.clone(),
-        trials: vec![trial(figures, from, to)],
-        price: Price::default(),
-        code: Code::of_series(&to.series.about, to.about.code.clone()),
-    }
+    let code = Code::of_series(&to.series.about, to.about.code.clone());
+    let (what, instead_of) = (to.subject.clone(), from.subject.clone());
+    Candidate { code, ..Candidate::instead(Goal::WakeOnTime, what, instead_of, trial(figures, from, to)) }
 }
 
 /// Spinning for the last part of a wait, by the library's sleeper. Where that was not measured, spinning for all of it.
@@ -338,12 +329,13 @@ fn awake<'a>(figures: &Figures<'a>) -> Option<Candidate<'a>> {
     let from = figures.reference()?;
     let like = |row: &&Figure<'_>| row.conditions == from.conditions;
     if let Some(to) = figures.exact().filter(like).find(|row| row.subject == SLEEPER) {
+        let call = call(figures, from, to);
         return Some(Candidate {
             id: "sleeper".to_owned(),
             what: "punctual::Sleeper".to_owned(),
             price: Price { program: Some("the crate punctual".to_owned()), ..Price::default() },
-            code: Code { shell: Some(PRECISE.to_owned()), ..Code::of_series(&to.series.about, to.about.code.clone()) },
-            ..call(figures, from, to)
+            code: Code { shell: Some(PRECISE.to_owned()), ..call.code },
+            ..call
         });
     }
     let to = best(figures.exact().filter(like).filter(|row| row.sleeps() == Some(false)))?;

@@ -319,13 +319,10 @@ fn candidate<'a>((goal, from, to): (Goal, &Figure<'a>, &Figure<'a>), trial: Tria
     };
     Candidate {
         id: format!("{} instead of {}", to.name(), from.name()),
-        goal,
         cause: from.name().to_owned(),
-        what: call(to),
-        instead_of: call(from),
-        trials: vec![trial],
         price,
         code: Code::of_series(&to.calls.series.about, Some(format!("{};", call(to)))),
+        ..Candidate::instead(goal, call(to), call(from), trial)
     }
 }
 
