@@ -7,9 +7,9 @@ use punctual_record::{Experiment, Quantity, Run, Series};
 use crate::document::{Block, Column, Columns, Note, Section, Table};
 use crate::evidence::shares::{Baseline, left_to_others};
 use crate::evidence::{Effect, Outcome, at_p50, shares};
-use crate::family::shared::{ALWAYS, Family, Measured, measured};
+use crate::family::shared::{ALWAYS, Family, Measured, also, measured};
 use crate::format::naming::under;
-use crate::format::{distinct, grouped, listed, sanitize, spoken, unbroken, units};
+use crate::format::{distinct, grouped, sanitize, spoken, unbroken, units};
 use crate::verdict::{Advice, Answer, Candidate, Code, Goal, Price, Trial, share_instead};
 
 pub(super) const FAMILY: Family =
@@ -140,15 +140,10 @@ fn sentence(run: &Run, settings: &[Setting<'_>], load: Load) -> Option<(String, 
     text.push('.');
     let others: Vec<String> =
         equal.iter().filter(|setting| !std::ptr::eq(**setting, take)).map(|setting| described(setting)).collect();
-    if !others.is_empty() {
-        text.push_str(&format!(" No difference shown from {}.", listed(&others, MOST)));
-    }
     let undecided =
         found(Outcome::NoDifference).filter(|setting| !equal.iter().any(|known| std::ptr::eq(*known, *setting)));
-    let undecided: Vec<String> = undecided.map(described).collect();
-    if !undecided.is_empty() {
-        text.push_str(&format!(" Undecided against {}.", listed(&undecided, MOST)));
-    }
+    let undecided = undecided.map(described).collect();
+    text.push_str(&also([("No difference shown from", others), ("Undecided against", undecided)], MOST));
     Some((text, described(take)))
 }
 

@@ -41,6 +41,12 @@ pub(super) fn has_few_rounds(series: &Series) -> bool {
     series.rounds.len() < MIN_ROUNDS
 }
 
+/// ` No difference shown from a and b. Not tested against c.`: a sentence for each lead that has names.
+pub(super) fn also<const N: usize>(all: [(&str, Vec<String>); N], most: usize) -> String {
+    let said = all.iter().filter(|(_, names)| !names.is_empty());
+    said.map(|(lead, names)| format!(" {lead} {}.", listed(names, most))).collect()
+}
+
 /// `; no difference shown from a and b; not tested against c`: what the best is not told apart from.
 pub(super) fn not_told_apart(alike: &[String], untested: &[String]) -> String {
     let said = [("no difference shown from", alike), ("not tested against", untested)];

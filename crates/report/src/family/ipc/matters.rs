@@ -5,7 +5,7 @@ use punctual_record::{Experiment, Notice, POLICY, Run, Series};
 
 use crate::evidence::rounds::{Maxima, Pair, at_p50, test, test_maxima};
 use crate::evidence::{Effect, Figure, Outcome};
-use crate::family::ipc::traffic::{Message, brief, bytes, contests, cpus, place, sleeps};
+use crate::family::ipc::traffic::{Contest, Message, brief, bytes, contests, cpus, place, sleeps};
 use crate::family::shared::measured;
 use crate::format::{gathered, grouped, naming, sanitize};
 use crate::verdict::{Candidate, Code, Goal, Price, Trial};
@@ -91,30 +91,26 @@ pub(super) fn naming_of(message: &Message<'_>) -> String {
 /// All comparisons that the series allow, tested together. The first of each dimension stands for all others:
 /// the smallest size, the rarest message, one CPU, the ordinary policy.
 pub(super) fn comparisons<'a>(run: &Run, series: &[Message<'a>]) -> Vec<Comparison<'a>> {
-    let found: Vec<(Dimension, Side<'a>, Side<'a>)> =
+    let mut all: Vec<Comparison<'a>> =
         Dimension::ALL.into_iter().flat_map(|dimension| paired(run, dimension, series)).collect();
-    let questions: Vec<Pair<'a>> = found
-        .iter()
-        .flat_map(|(_, from, to)| {
-            let (before, after) = (from.message.series, to.message.series);
-            [Figure::P50, Figure::P99].map(|figure| Pair { before, after, figure })
-        })
-        .collect();
+    let both = |comparison: &Comparison<'a>| (comparison.from.message.series, comparison.to.message.series);
+    let figures = |(before, after)| [Figure::P50, Figure::P99].map(|figure| Pair { before, after, figure });
+    let questions: Vec<Pair<'a>> = all.iter().map(both).flat_map(figures).collect();
     let mut effects = test(run, &questions).into_iter();
-    let priority = |(dimension, ..): &&(Dimension, Side<'_>, Side<'_>)| *dimension == Dimension::Priority;
-    let tails: Vec<_> =
-        found.iter().filter(priority).map(|(_, from, to)| (from.message.series, to.message.series)).collect();
-    let mut maxima = test_maxima(&tails).into_iter();
-    let comparison = |(dimension, from, to)| {
-        let (p50, p99) = (effects.next().unwrap_or_default(), effects.next().unwrap_or_default());
-        let maxima = if dimension == Dimension::Priority { maxima.next().flatten() } else { None };
-        Comparison { dimension, from, to, p50, p99, maxima }
-    };
-    found.into_iter().map(comparison).collect()
+    for comparison in &mut all {
+        comparison.p50 = effects.next().unwrap_or_default();
+        comparison.p99 = effects.next().unwrap_or_default();
+    }
+    let of_priority = all.partition_point(|comparison| comparison.dimension < Dimension::Priority);
+    let tails: Vec<_> = all[of_priority..].iter().map(both).collect();
+    for (comparison, maxima) in all[of_priority..].iter_mut().zip(test_maxima(&tails)) {
+        comparison.maxima = maxima;
+    }
+    all
 }
 
-/// The pairs of series that differ in this dimension alone.
-fn paired<'a>(run: &Run, dimension: Dimension, series: &[Message<'a>]) -> Vec<(Dimension, Side<'a>, Side<'a>)> {
+/// The pairs of series that differ in this dimension alone, before their tests.
+fn paired<'a>(run: &Run, dimension: Dimension, series: &[Message<'a>]) -> Vec<Comparison<'a>> {
     let side = |message: &Message<'a>| {
         let (order, name) = position(run, dimension, message)?;
         Some(Side { message: *message, name, order })
@@ -147,7 +143,11 @@ fn paired<'a>(run: &Run, dimension: Dimension, series: &[Message<'a>]) -> Vec<(D
         });
         let mut sides = sides.into_iter();
         let Some(first) = sides.next() else { continue };
-        pairs.extend(sides.map(|side| (dimension, first.clone(), side)));
+        let untested = |to| {
+            let (p50, p99) = (Effect::default(), Effect::default());
+            Comparison { dimension, from: first.clone(), to, p50, p99, maxima: None }
+        };
+        pairs.extend(sides.map(untested));
     }
     pairs
 }
@@ -242,10 +242,11 @@ fn cases<'a>(series: &[Message<'a>]) -> Vec<Case<'a>> {
     let Some(first) = series.first() else { return Vec::new() };
     let as_found: Vec<Message<'a>> =
         series.iter().copied().filter(|message| message.conditions == first.conditions && sleeps(message)).collect();
-    let cases_of = |contest: crate::family::ipc::traffic::Contest<'a>| {
-        let usual = contest.series.iter().copied().find(|message| message.subject == USUAL);
-        let others = contest.series.into_iter().filter(|message| message.subject != USUAL);
-        usual.map(|usual| others.map(move |other| Case { usual, other }).collect::<Vec<_>>()).unwrap_or_default()
+    let cases_of = |contest: Contest<'a>| {
+        let (usual, others): (Vec<_>, Vec<_>) =
+            contest.series.into_iter().partition(|message| message.subject == USUAL);
+        let usual = usual.into_iter().next();
+        others.into_iter().filter_map(move |other| Some(Case { usual: usual?, other }))
     };
     let ping = contests(&as_found).into_iter().filter(|contest| contest.common.mode == Mode::PingPong);
     // Of several pairs of CPUs, each place has its first.

@@ -8,7 +8,7 @@ mod traffic;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::family::ipc::traffic::{Message, Traffic, Used, brief, bytes, megabytes, pair, place, used};
+use crate::family::ipc::traffic::{Message, Traffic, brief, bytes, megabytes, pair, place, used};
 use punctual_record::experiment::ipc::{Block as MessageBlock, Metrics, Mode, Receive};
 use punctual_record::{Experiment, Run, Series};
 
@@ -156,7 +156,6 @@ fn faults(metrics: &Metrics) -> u64 {
 /// The columns of a table of these series, without those that say nothing of them.
 fn columns<'a>(series: &[Message<'a>], one_set: bool) -> Columns<'a, Message<'a>> {
     let blocks = series.iter().all(|s| s.parameters.receive == Receive::Block);
-    let switches = |(_, own, forced): Used| (own, forced);
     Columns::new()
         .left("mechanism", ALWAYS, |s: &Message<'_>| s.subject.clone())
         .left("receive", 75, |s| s.parameters.receive.name().to_owned())
@@ -172,25 +171,26 @@ fn columns<'a>(series: &[Message<'a>], one_set: bool) -> Columns<'a, Message<'a>
         .ns("max", 90, |s| s.summary.max)
         .count("messages/s", 100, |s| s.metrics.per_second.map(|n| n.round() as u64))
         .known("MB/s", 95, |s| Some(s.metrics.per_second? * s.parameters.size as f64), megabytes)
-        .fine("CPU sender", 70, |s| used(s).0.0)
-        .fine("CPU receiver", 71, |s| used(s).1.0)
-        .switches("sw. sender", 25, move |s| switches(used(s).0))
-        .switches("sw. receiver", 26, move |s| switches(used(s).1))
+        .fine("CPU sender", 70, |s| used(s).0.cpu_ns)
+        .fine("CPU receiver", 71, |s| used(s).1.cpu_ns)
+        .switches("sw. sender", 25, |s| used(s).0.switches)
+        .switches("sw. receiver", 26, |s| used(s).1.switches)
         .count("faults", 110, |s| Some(faults(s.metrics)))
         .only_if(series.iter().any(|s| faults(s.metrics) > 0))
 }
 
 /// What the columns mean, each note only where its column is shown.
 fn legend(series: &[Message<'_>]) -> Vec<Note> {
-    let mut notes = vec![Note::always(
-        "One way: from the beginning of the call that sends (at a rate: from when the message was due) to the return of the call \
-         that receives, in the other process. Ping-pong: there and back, not halved.",
-    )];
-    notes.push(interval_note());
-    notes.push(Note::on("messages/s", "messages/s: in ping-pong, round trips."));
-    notes.push(Note::on("CPU sender", "CPU: time per message, what the measurement itself takes included."));
-    let switches = "sw.: times per message that the process gave up the CPU + was preempted.";
-    notes.push(Note::on("sw. sender", switches));
+    let mut notes = vec![
+        Note::always(
+            "One way: from the beginning of the call that sends (at a rate: from when the message was due) to the return of the call \
+             that receives, in the other process. Ping-pong: there and back, not halved.",
+        ),
+        interval_note(),
+        Note::on("messages/s", "messages/s: in ping-pong, round trips."),
+        Note::on("CPU sender", "CPU: time per message, what the measurement itself takes included."),
+        Note::on("sw. sender", "sw.: times per message that the process gave up the CPU + was preempted."),
+    ];
     if series.iter().any(|s| faults(s.metrics) > 0) {
         notes.push(Note::on("faults", "faults: messages lost, duplicated, torn or out of order."));
     }

@@ -9,8 +9,10 @@ use punctual_record::experiment::ipc::{Mode, Placement};
 use crate::document::{Album, Column, Columns, Table};
 use crate::evidence::{MIN_ROUNDS, Outcome};
 use crate::family::ipc::matters::{USUAL, change, naming_of};
-use crate::family::ipc::traffic::{Contest, Message, Race, brief, bytes, contests, lists, place, races, sleeps, used};
-use crate::family::shared::{ALWAYS, has_few_rounds};
+use crate::family::ipc::traffic::{
+    Message, Race, brief, bytes, contests, does_not_pay, lists, place, races, sleeps, used,
+};
+use crate::family::shared::{ALWAYS, also, has_few_rounds};
 use crate::format::{counted, distinct, listed, spoken, unbroken, units};
 use crate::pictures::dots::{self, Dot, Panel};
 use crate::verdict::{Advice, Standing};
@@ -80,15 +82,15 @@ impl<'a> Field<'a> {
 
     fn quickest(&self, run: &Run) -> Vec<Said> {
         let (sleeping, spinning): (Vec<_>, Vec<_>) = self.latency.iter().copied().partition(sleeps);
-        let contests = contests(&self.latency);
-        let both: Vec<Vec<Message<'a>>> = contests.iter().map(|contest| lists(contest)[2].clone()).collect();
+        let both: Vec<Vec<Message<'a>>> =
+            contests(&self.latency).iter().map(|contest| lists(contest)[2].clone()).collect();
         let raced = races(run, &[vec![sleeping, spinning], both].concat());
         let (first, places) = raced.split_at(2);
         let mut said: Vec<Said> = Vec::new();
         for (race, who) in first.iter().zip(["a receiver that sleeps", "one that polls, which takes a CPU"]) {
             said.extend(race.as_ref().filter(|race| !race.others.is_empty()).map(|race| self.won(race, who)));
         }
-        said.extend(contests.iter().zip(places).filter_map(|(contest, race)| does_not_pay(contest, race.as_ref()?)));
+        said.extend(places.iter().flatten().filter_map(does_not_pay).map(|text| (text, None)));
         said
     }
 
@@ -106,16 +108,10 @@ impl<'a> Field<'a> {
             let why = race.others.iter().find_map(|(_, effect)| effect.why.as_deref()).unwrap_or("too few rounds");
             return (format!("Which mechanism is the quickest with {who} was not tested: {why}."), None);
         }
-        let mut text = format!("{word} with {who}: {name}, {late} ({size}, {}).", brief(parameters));
-        for (lead, names) in [
-            ("No difference shown from", names(Outcome::NoDifference)),
-            ("Not tested against", names(Outcome::NotTested)),
-        ] {
-            if !names.is_empty() {
-                text.push_str(&format!(" {lead} {}.", listed(&names, NAMES)));
-            }
-        }
-        (text, Some(naming_of(&race.best)))
+        let text = format!("{word} with {who}: {name}, {late} ({size}, {}).", brief(parameters));
+        let (alike, untested) = (names(Outcome::NoDifference), names(Outcome::NotTested));
+        let others = also([("No difference shown from", alike), ("Not tested against", untested)], NAMES);
+        (text + &others, Some(naming_of(&race.best)))
     }
 
     /// What passes most. These are figures, not tests: a round has no rate. With few rounds there are none.
@@ -250,13 +246,5 @@ fn most_common<'a>(messages: impl Iterator<Item = Message<'a>>) -> Option<u64> {
 /// CPU time of both processes for a message.
 fn cpu(message: &Message<'_>) -> Option<f64> {
     let (sender, receiver) = used(message);
-    Some(sender.0? + receiver.0?)
-}
-
-/// Where the quickest that polls is shown to be slower than the quickest that sleeps.
-fn does_not_pay(contest: &Contest<'_>, race: &Race<'_>) -> Option<Said> {
-    let (other, effect) = race.others.first()?;
-    let place = place(contest.series.first()?.parameters);
-    let slower = effect.outcome == Outcome::Better && !sleeps(other) && sleeps(&race.best);
-    slower.then(|| (format!("Polling does not pay on {place}: it keeps the other process from running."), None))
+    Some(sender.cpu_ns? + receiver.cpu_ns?)
 }

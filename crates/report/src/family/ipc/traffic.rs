@@ -8,20 +8,25 @@ use punctual_record::{Quantity, Run, Series};
 
 use crate::document::{Block, Item, Section};
 use crate::evidence::{Effect, Outcome, at_p50};
-use crate::family::shared::Measured;
+use crate::family::shared::{Measured, also};
 use crate::format::naming::under;
-use crate::format::{gathered, grouped, listed, spoken, unbroken, units};
+use crate::format::{gathered, grouped, spoken, unbroken, units};
 
 pub(super) type Message<'a> = Measured<'a, Parameters, Metrics>;
 
-/// What one of the two processes used per message: CPU time, switches of its own, forced ones.
-pub(super) type Used = (Option<f64>, Option<f64>, Option<f64>);
+/// What one of the two processes used per message.
+pub(super) struct Used {
+    pub(super) cpu_ns: Option<f64>,
+    /// Of its own, and forced ones.
+    pub(super) switches: (Option<f64>, Option<f64>),
+}
 
 /// Of the sender and of the receiver. The process that measures receives; in ping-pong it begins.
 pub(super) fn used(series: &Message<'_>) -> (Used, Used) {
-    let mine = (series.cpu_ns_per_op, series.voluntary_switches_per_op, series.involuntary_switches_per_op);
-    let metrics = series.metrics;
-    let theirs = (metrics.peer_cpu_ns, metrics.peer_voluntary_switches, metrics.peer_involuntary_switches);
+    let switches = (series.voluntary_switches_per_op, series.involuntary_switches_per_op);
+    let mine = Used { cpu_ns: series.cpu_ns_per_op, switches };
+    let Metrics { peer_cpu_ns: cpu_ns, peer_voluntary_switches, peer_involuntary_switches, .. } = *series.metrics;
+    let theirs = Used { cpu_ns, switches: (peer_voluntary_switches, peer_involuntary_switches) };
     if series.quantity == Quantity::RoundTrip { (mine, theirs) } else { (theirs, mine) }
 }
 
@@ -64,12 +69,11 @@ impl Traffic {
 
 /// The kind of traffic in a few words.
 pub(super) fn brief(parameters: &Parameters) -> String {
-    let every = || parameters.interval_ns.map_or(String::new(), spoken::exact);
-    match parameters.mode {
-        Mode::PingPong => "there and back".to_owned(),
-        Mode::Saturated => "saturated".to_owned(),
-        Mode::Sporadic => format!("one every {}", every()),
-        Mode::Rate => format!("one due every {}", every()),
+    match (parameters.mode, parameters.interval_ns) {
+        (Mode::PingPong, _) => "there and back".to_owned(),
+        (Mode::Sporadic, Some(ns)) => format!("one every {}", spoken::exact(ns)),
+        (Mode::Rate, Some(ns)) => format!("one due every {}", spoken::exact(ns)),
+        (mode, _) => mode.to_string(),
     }
 }
 
@@ -120,7 +124,7 @@ pub(super) struct Common<'a> {
     pub(super) place: Placement,
     cpus: (Option<u32>, Option<u32>),
     pub(super) mode: Mode,
-    pub(super) interval_ns: Option<i64>,
+    interval_ns: Option<i64>,
 }
 
 /// The series of one contest.
@@ -190,10 +194,7 @@ pub(super) fn races<'a>(run: &Run, lists: &[Vec<Message<'a>>]) -> Vec<Option<Rac
 // messages are put into words here.
 
 /// One thing that the figures show, and the series whose calls belong to it.
-struct Finding<'a> {
-    text: String,
-    best: Option<&'a Series>,
-}
+type Finding<'a> = (String, Option<&'a Series>);
 
 /// The words: a list per size and set of conditions, under each mechanism the calls that it takes.
 pub(super) fn sections(run: &Run, series: &[Message<'_>]) -> Vec<Section> {
@@ -211,7 +212,7 @@ pub(super) fn sections(run: &Run, series: &[Message<'_>]) -> Vec<Section> {
         if several {
             heading.push_str(&format!(", {}", under(contest.common.conditions)));
         }
-        for Finding { text, best } in findings {
+        for (text, best) in findings {
             let code = best.and_then(|best| best.about.call.as_deref()).filter(|call| !calls.contains(call));
             calls.extend(code);
             said.push((heading.clone(), Item { text, code: code.map(str::to_owned), ..Item::default() }));
@@ -234,29 +235,32 @@ pub(super) fn lists<'a>(contest: &Contest<'a>) -> [Vec<Message<'a>>; 3] {
 /// The quickest of those whose receiver sleeps, and the quickest of those that spin.
 fn latency<'a>(contest: &Contest<'a>, races: &[Option<Race<'a>>]) -> Vec<Finding<'a>> {
     let [sleeping, spinning, both] = races else { return Vec::new() };
-    let what = match (contest.common.mode, contest.common.interval_ns) {
-        (Mode::PingPong, _) => "there and back".to_owned(),
-        (Mode::Sporadic, Some(ns)) => format!("one way (one every {})", spoken::exact(ns)),
-        (_, Some(ns)) => format!("one way (one due every {})", spoken::exact(ns)),
-        (mode, None) => format!("one way ({mode})"),
+    let parameters = contest.series[0].parameters;
+    let what = match parameters.mode {
+        Mode::PingPong => brief(parameters),
+        _ => format!("one way ({})", brief(parameters)),
     };
-    let place = place(contest.series[0].parameters);
+    let place = place(parameters);
     let mut findings = Vec::new();
     if let Some(race) = sleeping {
         let who = if spinning.is_none() { "" } else { " with a receiver that sleeps" };
-        findings.push(Finding { text: result(race, &format!("{what} on {place}{who}")), best: Some(race.best.series) });
+        findings.push((result(race, &format!("{what} on {place}{who}")), Some(race.best.series)));
     }
-    // The slower one is the only other of the two.
-    let slower =
-        both.as_ref().and_then(|race| race.others.first()).filter(|(_, effect)| effect.outcome == Outcome::Better);
-    if slower.is_some_and(|(other, _)| !sleeps(other)) {
-        let text = format!("Polling does not pay on {place}: it keeps the other process from running.");
-        findings.push(Finding { text, best: None });
+    if let Some(text) = both.as_ref().and_then(does_not_pay) {
+        findings.push((text, None));
     } else if let Some(race) = spinning {
         let what = format!("{what} on {place} with a receiver that polls, which costs it a CPU");
-        findings.push(Finding { text: result(race, &what), best: Some(race.best.series) });
+        findings.push((result(race, &what), Some(race.best.series)));
     }
     findings
+}
+
+/// Where the quickest that polls is shown to be slower than the quickest that sleeps: the race is of these two.
+pub(super) fn does_not_pay(race: &Race<'_>) -> Option<String> {
+    let (other, effect) = race.others.first()?;
+    let slower = effect.outcome == Outcome::Better && !sleeps(other) && sleeps(&race.best);
+    let place = place(other.parameters);
+    slower.then(|| format!("Polling does not pay on {place}: it keeps the other process from running."))
 }
 
 /// The quickest, those that show no difference from it, and those that were not tested.
@@ -271,20 +275,13 @@ fn result(race: &Race<'_>, what: &str) -> String {
         figures.push_str(&format!(", {} at p99", spoken::duration(p99)));
     }
     let capital = what[..1].to_uppercase() + &what[1..];
-    let mut text = if race.others.is_empty() {
-        format!("{capital}: {}, {figures}.", name(&race.best))
-    } else if !slower.is_empty() {
-        format!("Quickest {what}: {}, {figures}.", name(&race.best))
-    } else {
-        format!("Lowest median {what}: {}, {figures}.", name(&race.best))
+    let lead = match (race.others.is_empty(), slower.is_empty()) {
+        (true, _) => capital,
+        (false, false) => format!("Quickest {what}"),
+        (false, true) => format!("Lowest median {what}"),
     };
-    if !equal.is_empty() {
-        text.push_str(&format!(" At p50, no difference is shown from {}.", listed(&equal, 4)));
-    }
-    if !untested.is_empty() {
-        text.push_str(&format!(" Not tested against {}.", listed(&untested, 4)));
-    }
-    text
+    let others = also([("At p50, no difference is shown from", equal), ("Not tested against", untested)], 4);
+    format!("{lead}: {}, {figures}.{others}", name(&race.best))
 }
 
 fn name(series: &Message<'_>) -> String {
@@ -311,7 +308,7 @@ fn throughput<'a>(contest: &Contest<'a>) -> Vec<Finding<'a>> {
             Some(second) => format!("Most messages on {place}{who}: {}; then {}.", shown(&best), shown(second)),
             None => format!("Messages on {place}{who}: {}.", shown(&best)),
         };
-        Some(Finding { text, best: Some(best.series) })
+        Some((text, Some(best.series)))
     };
     let pays = |series: &[Message<'_>]| series.iter().map(rate).fold(0.0, f64::max);
     let spinning = if pays(&spinning) > pays(&sleeping) { spinning } else { Vec::new() };

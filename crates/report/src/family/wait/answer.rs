@@ -11,6 +11,7 @@ use crate::document::{Album, Column, Columns, Table};
 use crate::evidence::{Effect, MIN_ROUNDS, Outcome, at_p50, scatter};
 use crate::family::figures::{self, Figure, Figures, best, by_asked};
 use crate::family::figures::{Lever, SLEEPER, levers};
+use crate::family::shared::{ALWAYS, also};
 use crate::family::wait::interrupted;
 use crate::format::naming::{AS_FOUND, under};
 use crate::format::{gathered, listed, spoken, unbroken, units};
@@ -152,12 +153,7 @@ fn least_late<'f, 'a>(run: &Run, figures: &'f Figures<'a>) -> Option<(String, Op
         |(row, effect): (&&Figure<'_>, Effect)| (effect.outcome == Outcome::NoDifference).then(|| name(figures, row));
     let effects = at_p50(run, rivals.iter().map(|row| [best.series, row.series]));
     let equal: Vec<String> = rivals.iter().zip(effects).filter_map(equal).collect();
-    if !equal.is_empty() {
-        text.push_str(&format!(
-            " No difference shown from {}.",
-            listed(&equal, if figures.many_conditions { 2 } else { NAMES })
-        ));
-    }
+    text.push_str(&also([("No difference shown from", equal)], if figures.many_conditions { 2 } else { NAMES }));
     Some((text, Some(*best)))
 }
 
@@ -251,7 +247,7 @@ pub(super) fn table(run: &Run, all: &[Figures<'_>], (own, named): (&[&Advice], &
         (2, true) => widest <= BESIDE_TWO_WITH_CPU_TIME,
         _ => false,
     };
-    let mut columns = Columns::new().left("how late", Column::ALWAYS, |key: &Key<'_>| key.0.clone());
+    let mut columns = Columns::new().left("how late", ALWAYS, |key: &Key<'_>| key.0.clone());
     for &figures in &shown {
         let over = format!("wait {}", units::exact(figures.asked_ns));
         let right = |heading| Column::right(heading, Column::ALWAYS).over(&over);
@@ -359,7 +355,7 @@ fn awake<'f>(shown: &[&'f Figures<'_>], first: &'f Figures<'_>) -> Vec<Key<'f>> 
 }
 
 /// What stands for a remedy that every duration has: the library's sleeper, and spinning.
-const ALWAYS: [(&str, &str); 2] = [("hybrid", "punctual::Sleeper"), ("spin_clock", "spinning")];
+const AWAKE: [(&str, &str); 2] = [("hybrid", "punctual::Sleeper"), ("spin_clock", "spinning")];
 
 /// The picture; `None` where one set of conditions was measured, and the methods themselves are compared.
 pub(super) fn picture(all: &[Figures<'_>], own: &[&Advice]) -> Option<Album> {
@@ -382,7 +378,7 @@ fn panel(figures: &Figures<'_>, own: &[&Advice]) -> Option<Panel> {
     rows.extend(shown.iter().map(|row| other(row, &row.conditions)));
     let alike = || figures.rows.iter().filter(|row| row.conditions == base.conditions && row.subject != base.subject);
     rows.extend(alike().filter(|row| is_advised(&row.subject)).map(|row| other(row, &row.subject)));
-    for (subject, name) in ALWAYS {
+    for (subject, name) in AWAKE {
         rows.extend(alike().filter(|row| row.subject == subject).map(|row| other(row, name)));
     }
     Some(Panel { title: format!("{} for {}", base.subject, units::exact(figures.asked_ns)), rows })
