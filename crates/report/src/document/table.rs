@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use punctual_record::Interval;
+use punctual_record::{Interval, Key, Summary};
 
 use super::Paint;
 use crate::format::units::{self, Whole};
@@ -49,13 +49,6 @@ impl Column {
     #[must_use]
     pub fn new(heading: impl Into<Cow<'static, str>>, align: Align, keep: u8) -> Self {
         Self { heading: heading.into(), align, keep, joined: false, over: String::new() }
-    }
-
-    /// Under a heading that it shares with its neighbours.
-    #[must_use]
-    pub(crate) fn over(mut self, heading: &str) -> Self {
-        heading.clone_into(&mut self.over);
-        self
     }
 
     /// A column that explains the one before it.
@@ -261,6 +254,19 @@ impl<'f, T> Columns<'f, T> {
         self.known(heading, keep, figure, units::duration)
     }
 
+    /// Durations of a summary, each with its place when space is short. The last word of a heading is the name of its figure:
+    /// `p99`, `late p99`.
+    pub(crate) fn summary<const N: usize>(
+        self,
+        figures: [(&'static str, u8); N],
+        summary: impl Fn(&T) -> Option<&Summary> + Copy + 'f,
+    ) -> Self {
+        figures.into_iter().fold(self, |columns, (heading, keep)| {
+            let key = heading.rsplit(' ').next().and_then(Key::named);
+            columns.ns(heading, keep, move |row| key?.figure(summary(row)?))
+        })
+    }
+
     /// A computed duration.
     pub(crate) fn fine(self, heading: &'static str, keep: u8, figure: impl Fn(&T) -> Option<f64> + 'f) -> Self {
         self.known(heading, keep, figure, units::duration_fine)
@@ -304,6 +310,14 @@ impl<'f, T> Columns<'f, T> {
     /// Adds columns where they are needed.
     pub(crate) fn when(self, needed: bool, more: impl FnOnce(Self) -> Self) -> Self {
         if needed { more(self) } else { self }
+    }
+
+    /// Adds columns that share a heading above their own.
+    pub(crate) fn over(self, heading: &str, more: impl FnOnce(Self) -> Self) -> Self {
+        let before = self.columns.len();
+        let mut all = more(self);
+        all.columns[before..].iter_mut().for_each(|(column, _)| heading.clone_into(&mut column.over));
+        all
     }
 
     /// Drops the last column unless it is needed.

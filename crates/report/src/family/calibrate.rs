@@ -193,10 +193,7 @@ fn proof_columns<'r>(columns: Columns<'r, (Calibrated<'r>, &'r str)>) -> Columns
             (Some(mean), _) => mean_text(mean),
             (None, mean) => units::known(mean),
         })
-        .ns("min", 50, |(s, _)| s.summary.min)
-        .ns("p50", 90, |(s, _)| s.summary.p50)
-        .ns("p90", 60, |(s, _)| s.summary.p90)
-        .ns("p99", 80, |(s, _)| s.summary.p99)
+        .summary([("min", 50), ("p50", 90), ("p90", 60), ("p99", 80)], |(s, _)| Some(&s.summary))
         .share("early", 95, |(s, _)| share_early(&s.summary))
         .share("CPU", 70, |(s, _)| s.cpu_share)
 }

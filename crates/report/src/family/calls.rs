@@ -185,9 +185,7 @@ fn table(sites: &[Site<'_>], full: bool, most: usize) -> Table {
         .known("asked", 50, |site| site.metrics().asked_p50_ns, units::duration)
         .only_if(sites.iter().any(|site| site.metrics().asked_p50_ns.is_some()))
         .when(late, |columns| {
-            columns
-                .ns("late p50", ALWAYS, |site| site.late()?.summary.p50)
-                .ns("p99", 90, |site| site.late()?.summary.p99)
+            columns.summary([("late p50", ALWAYS), ("p99", 90)], |site| Some(&site.late()?.series.summary))
         })
         .ns("max", 70, |site| site.late()?.summary.max)
         .only_if(late && full)

@@ -41,12 +41,8 @@ fn section(run: &Run, (conditions, load): (&str, Option<&str>), all: &[Cyclic<'_
         .left("CPU", ALWAYS, |thread: &Cyclic<'_>| thread.subject.trim_start_matches("cpu").to_owned())
         .count("wake-ups", ALWAYS, |thread| Some(thread.summary.count))
         .count("missed", ALWAYS, |thread| thread.metrics.missed)
-        .ns("min", 30, |thread| thread.summary.min)
-        .ns("p50", ALWAYS, |thread| thread.summary.p50)
-        .ns("p90", 40, |thread| thread.summary.p90)
-        .ns("p99", ALWAYS, |thread| thread.summary.p99)
-        .ns("p99.9", 60, |thread| thread.summary.p999)
-        .ns("max", ALWAYS, |thread| thread.summary.max)
+        .summary([("min", 30), ("p50", ALWAYS), ("p90", 40)], |thread| Some(&thread.summary))
+        .summary([("p99", ALWAYS), ("p99.9", 60), ("max", ALWAYS)], |thread| Some(&thread.summary))
         .plain(all);
     let mut notes = vec![Note::always(
         "missed: wake-ups that were due while the thread had not come back from an earlier one. They are no part of the percentiles.",
@@ -237,10 +233,7 @@ fn first_figures(run: &Run, all: &[Cyclic<'_>], worst: &Cyclic<'_>) -> Table {
         .left("CPU", ALWAYS, name)
         .count("wake-ups", 40, |thread: &Cyclic<'_>| Some(thread.summary.count))
         .count("missed", ALWAYS, |thread| thread.metrics.missed)
-        .ns("p50", ALWAYS, |thread| thread.summary.p50)
-        .ns("p99", ALWAYS, |thread| thread.summary.p99)
-        .ns("p99.9", 60, |thread| thread.summary.p999)
-        .ns("max", ALWAYS, |thread| thread.summary.max)
+        .summary([("p50", ALWAYS), ("p99", ALWAYS), ("p99.9", 60), ("max", ALWAYS)], |one| Some(&one.summary))
         .column(Column::new(heading, Align::Drawn, 30), |thread| {
             let bins = scale.and_then(|scale| format::bins(thread.series, scale, DRAWING));
             units::or_absent(bins, |bins| format::draw(&bins))

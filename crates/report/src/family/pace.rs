@@ -69,18 +69,14 @@ fn kept_columns<'r>(all: &'r [Paced<'r>]) -> Columns<'r, Paced<'r>> {
         .known("median [95 %]", 71, |s| usual_rate(s), |rate| rate)
         .known("of asked", 80, |s| s.metrics.rate_share, |share| format!("{:.2} %", share * 100.0))
         .known("drift [95 %]", 72, |s| drift(s.metrics), drift_text)
-        .ns("late p50", ALWAYS, |s| s.summary.p50)
-        .ns("p99", ALWAYS, |s| s.summary.p99)
-        .ns("max", 60, |s| s.summary.max)
+        .summary([("late p50", ALWAYS), ("p99", ALWAYS), ("max", 60)], |s| Some(&s.summary))
         .left("departure clock", 78, |s| s.metrics.departure.map_or("mixed".to_owned(), |clock| clock.to_string()))
         .only_if(clocks_differ(all))
-        .ns("jitter p50", 70, move |s| jitter(s)?.summary.p50)
-        .ns("p99", 65, move |s| jitter(s)?.summary.p99)
+        .summary([("jitter p50", 70), ("p99", 65)], move |s| Some(&jitter(s)?.series.summary))
         .share("CPU", 90, |s| s.cpu_share)
         .count("not sent", 75, |s| s.metrics.not_sent)
         .count("lost", 74, |s| s.metrics.lost)
-        .ns("one-way p50", 40, move |s| one_way(s)?.summary.p50)
-        .ns("p99", 35, move |s| one_way(s)?.summary.p99)
+        .summary([("one-way p50", 40), ("p99", 35)], move |s| Some(&one_way(s)?.series.summary))
 }
 
 /// `0.2 ppm [-0.1 to 0.4]`, and from a thousandth on in per cent: `210 %`.
@@ -131,9 +127,7 @@ fn received_section(rate: f64, series: &[Paced<'_>]) -> Option<Section> {
     let table = Columns::new()
         .left("arrivals", ALWAYS, |s: &Paced<'_>| name(s).to_owned())
         .count("n", 50, |s| Some(s.summary.count))
-        .ns("p50", ALWAYS, |s| s.summary.p50)
-        .ns("p99", ALWAYS, |s| s.summary.p99)
-        .ns("max", 60, |s| s.summary.max)
+        .summary([("p50", ALWAYS), ("p99", ALWAYS), ("max", 60)], |s| Some(&s.summary))
         .plain(series);
     let reached = counts.rate_reached.map_or(String::new(), |r| format!(", {} a second", unbroken(&units::rate(r))));
     let text = format!(
@@ -167,8 +161,7 @@ fn table(rows: &[Paced<'_>]) -> Table {
     Columns::new()
         .left("method", ALWAYS, |s: &Paced<'_>| name(s))
         .known("a second", ALWAYS, |s| reached(s), units::rate)
-        .ns("late p50", ALWAYS, |s| s.summary.p50)
-        .ns("p99", ALWAYS, |s| s.summary.p99)
+        .summary([("late p50", ALWAYS), ("p99", ALWAYS)], |s| Some(&s.summary))
         .share("CPU", 90, |s| s.cpu_share)
         .known("of asked", 80, |s| s.metrics.rate_share, |share| format!("{:.2} %", share * 100.0))
         .plain(&rows)

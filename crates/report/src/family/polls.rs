@@ -4,7 +4,7 @@
 use punctual_record::experiment::polls::{Load, Metrics, Parameters, SenderPlace};
 use punctual_record::{Experiment, Quantity, Run, Series};
 
-use crate::document::{Block, Column, Columns, Note, Section, Table};
+use crate::document::{Block, Columns, Note, Section, Table};
 use crate::evidence::shares::{Baseline, left_to_others};
 use crate::evidence::{Effect, Outcome, at_p50, shares};
 use crate::family::shared::{ALWAYS, Family, Measured, also, measured};
@@ -47,12 +47,10 @@ fn latency(settings: &[Setting<'_>], heading: &str) -> Section {
     let table = named()
         .estimate("idle p50", (ALWAYS, 30), |s| (s.p50(Load::Idle), s.idle.and_then(|s| s.summary.ci95.p50)))
         .ns("p99", 90, |s| s.idle?.summary.p99)
-        .ns("there and back p50", 70, |s| s.idle_back?.summary.p50)
-        .ns("p99", 40, |s| s.idle_back?.summary.p99)
+        .summary([("there and back p50", 70), ("p99", 40)], |s| Some(&s.idle_back?.series.summary))
         .estimate("busy p50", (ALWAYS, 20), |s| (s.p50(Load::Busy), s.busy.and_then(|s| s.summary.ci95.p50)))
         .ns("p99", 80, |s| s.busy?.summary.p99)
-        .ns("there and back p50", 60, |s| s.busy_back?.summary.p50)
-        .ns("p99", 35, |s| s.busy_back?.summary.p99)
+        .summary([("there and back p50", 60), ("p99", 35)], |s| Some(&s.busy_back?.series.summary))
         .plain(settings);
     Section::new(heading).with(Block::Table(table)).with(Block::Legend(vec![
         Note::always("idle: nothing else runs on the receiver's CPU; busy: a program that never waits runs there too."),
@@ -82,21 +80,17 @@ fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     Answer { table: screen(&settings, named), ..Answer::in_words(sentences) }
 }
 
+/// The figures of a first screen.
+const FIGURES: [(&str, u8); 2] = [("p50", ALWAYS), ("p99", ALWAYS)];
+
 /// A row for each setting: the least latency on an idle CPU first.
 fn screen(settings: &[Setting<'_>], named: Vec<String>) -> Option<Table> {
     let mut sorted = settings.to_vec();
     sorted.sort_by_key(|setting| (setting.p50(Load::Idle).unwrap_or(i64::MAX), setting.p50(Load::Busy)));
-    let column = |heading, over| Column::right(heading, ALWAYS).over(over);
     let table = Columns::new()
         .left("method", ALWAYS, |setting: &Setting<'_>| described(setting))
-        .column(column("p50", "idle CPU"), |setting| units::known(setting.p50(Load::Idle)))
-        .column(column("p99", "idle CPU"), |setting| {
-            units::known(setting.idle.and_then(|measured| measured.summary.p99))
-        })
-        .column(column("p50", "busy CPU"), |setting| units::known(setting.p50(Load::Busy)))
-        .column(column("p99", "busy CPU"), |setting| {
-            units::known(setting.busy.and_then(|measured| measured.summary.p99))
-        })
+        .over("idle CPU", |columns| columns.summary(FIGURES, |s| Some(&s.idle?.series.summary)))
+        .over("busy CPU", |columns| columns.summary(FIGURES, |s| Some(&s.busy?.series.summary)))
         .share("left to others", ALWAYS, Setting::left)
         .plain(&sorted);
     (!sorted.is_empty()).then(|| table.ranked("p50", named))

@@ -122,10 +122,7 @@ fn plain_tables(_: &Run, series: &[&Series]) -> Vec<Section> {
         .left("conditions", 80, |series| series.conditions.clone())
         .left("quantity", 70, |series| series.quantity.name().replace('_', " "))
         .count("n", 10, |series| Some(series.summary.count))
-        .ns("min", 20, |series| series.summary.min)
-        .ns("p50", ALWAYS, |series| series.summary.p50)
-        .ns("p99", ALWAYS, |series| series.summary.p99)
-        .ns("max", 60, |series| series.summary.max)
+        .summary([("min", 20), ("p50", ALWAYS), ("p99", ALWAYS), ("max", 60)], |series| Some(&series.summary))
         .plain(series);
     vec![Section::new(first.experiment.name().to_owned()).with(Block::Table(table))]
 }

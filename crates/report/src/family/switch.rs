@@ -86,8 +86,7 @@ fn table(series: &[Switch<'_>]) -> Table {
         .count("n", 40, |series| Some(series.summary.count))
         .ns("min", 30, |series| series.summary.min)
         .estimate("p50", (ALWAYS, 50), |series| (series.summary.p50, series.summary.ci95.p50))
-        .ns("p90", 60, |series| series.summary.p90)
-        .ns("max", ALWAYS, |series| series.summary.max)
+        .summary([("p90", 60), ("max", ALWAYS)], |series| Some(&series.summary))
         .right("loop before, after", 70, |Measured { metrics, .. }| {
             format!("{}, {}", units::known(metrics.before_ns), units::known(metrics.after_ns))
         })

@@ -62,7 +62,7 @@ fn table(paths: &[CallPath], most: usize) -> Table {
         };
         let over = name(&path.method);
         [(time, Align::Right), (what, Align::Left)]
-            .map(|(heading, align)| Column::new(heading, align, Column::ALWAYS).over(&over))
+            .map(|(heading, align)| Column { over: over.clone(), ..Column::new(heading, align, Column::ALWAYS) })
     };
     let cells = |path: &CallPath, at: usize| match path.steps.get(at) {
         Some(step) => [time(path.source, step), indented(step)],

@@ -10,9 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::family::ipc::traffic::{Message, Traffic, brief, bytes, megabytes, pair, place, used};
 use punctual_record::experiment::ipc::{Block as MessageBlock, Metrics, Mode, Receive};
+use punctual_record::statistics::lower_median;
 use punctual_record::{Experiment, Run, Series};
 
-use crate::document::{Block, Column, Columns, Note, Paint, Row, Section};
+use crate::document::{Block, Columns, Note, Paint, Row, Section};
 use crate::family::shared::{ALWAYS, Family, absent_note, interval_note, measured};
 use crate::format::naming::under;
 use crate::format::{grouped, unbroken, units};
@@ -50,70 +51,58 @@ fn sections(run: &Run, series: &[&Series]) -> Vec<Section> {
     sections
 }
 
-/// The lowest, the median and the highest of one figure of all blocks.
-fn spread_of(blocks: &[MessageBlock], figure: impl Fn(&MessageBlock) -> i64) -> Option<[i64; 3]> {
-    let mut all: Vec<i64> = blocks.iter().map(figure).collect();
-    all.sort_unstable();
-    Some([*all.first()?, all[(all.len() - 1) / 2], *all.last()?])
-}
+/// A figure of a block.
+type OfBlock = fn(&MessageBlock) -> i64;
 
-/// A series with its blocks.
-struct Blocks<'a> {
-    message: Message<'a>,
-    each: u64,
-    all: &'a [MessageBlock],
-}
-
-impl<'a> Blocks<'a> {
-    fn of_message(message: &Message<'a>) -> Option<Self> {
-        let (each, all) = (message.metrics.block_messages?, message.metrics.blocks.as_deref()?);
-        (!all.is_empty()).then_some(Self { message: *message, each, all })
-    }
-
-    fn about(&self) -> String {
-        let parameters = self.message.parameters;
-        format!("{}, {}, {}", unbroken(&bytes(parameters.size)), brief(parameters), place(parameters))
-    }
+/// A figure of each block of a series.
+fn figures<'a>(message: &Message<'a>, figure: OfBlock) -> impl Iterator<Item = i64> + use<'a> {
+    message.metrics.blocks.iter().flatten().map(figure)
 }
 
 /// A table of the series whose messages were counted in blocks; none where there are none.
 fn blocks(series: &[Message<'_>]) -> Option<Section> {
-    let rows: Vec<Blocks<'_>> = series.iter().filter_map(Blocks::of_message).collect();
+    let in_blocks = |message: &&Message<'_>| {
+        let Metrics { block_messages, blocks, .. } = message.metrics;
+        block_messages.is_some() && blocks.as_ref().is_some_and(|all| !all.is_empty())
+    };
+    let rows: Vec<Message<'_>> = series.iter().filter(in_blocks).copied().collect();
     let first = rows.first()?;
-    let one_set = rows.iter().all(|row| row.message.conditions == first.message.conditions);
-    let one_kind = rows.iter().all(|row| row.about() == first.about());
-    let heading = if one_kind { format!("ipc blocks; {}", first.about()) } else { "ipc blocks".to_owned() };
-    let spread = |heading: &'static str, over: &str, keep, figure: fn(&MessageBlock) -> i64, which: usize| {
-        let cell = move |row: &Blocks<'_>| units::known(spread_of(row.all, figure).map(|spread| spread[which]));
-        (Column::right(heading, keep).over(over), cell)
+    let about = |message: &Message<'_>| {
+        let parameters = message.parameters;
+        format!("{}, {}, {}", unbroken(&bytes(parameters.size)), brief(parameters), place(parameters))
+    };
+    let one_set = rows.iter().all(|message| message.conditions == first.conditions);
+    let one_kind = rows.iter().all(|message| about(message) == about(first));
+    let heading = if one_kind { format!("ipc blocks; {}", about(first)) } else { "ipc blocks".to_owned() };
+    let number = |message: &Message<'_>| {
+        let [all, each] = [message.metrics.blocks.as_ref()?.len() as u64, message.metrics.block_messages?];
+        Some(format!("{} of {}", units::count(all), units::count(each)))
     };
     let mut columns = Columns::new()
-        .left("mechanism", ALWAYS, |row: &Blocks<'_>| row.message.subject.clone())
-        .left("conditions", ALWAYS, |row| row.message.conditions.clone())
+        .left("mechanism", ALWAYS, |message: &Message<'_>| message.subject.clone())
+        .left("conditions", ALWAYS, |message| message.conditions.clone())
         .only_if(!one_set)
-        .left("messages", ALWAYS, Blocks::about)
+        .left("messages", ALWAYS, about)
         .only_if(!one_kind)
-        .right("blocks", 60, |row| format!("{} of {}", units::count(row.all.len() as u64), units::count(row.each)));
-    let mean: fn(&MessageBlock) -> i64 = |block| block.mean_ns.round() as i64;
-    let smallest: fn(&MessageBlock) -> i64 = |block| block.min_ns;
-    let largest: fn(&MessageBlock) -> i64 = |block| block.max_ns;
-    for (heading, over, keep, figure, which) in [
-        ("lowest", "smallest", 30, smallest, 0),
-        ("highest", "smallest", 30, smallest, 2),
-        ("lowest", "mean", 80, mean, 0),
-        ("p50", "mean", ALWAYS, mean, 1),
-        ("highest", "mean", 80, mean, 2),
-        ("lowest", "largest", 80, largest, 0),
-        ("p50", "largest", ALWAYS, largest, 1),
-        ("highest", "largest", 80, largest, 2),
-    ] {
-        let (column, cell) = spread(heading, over, keep, figure, which);
-        columns = columns.column(column, cell);
+        .known("blocks", 60, number, |number| number);
+    let spreads: [(&str, u8, OfBlock); 3] = [
+        ("smallest", 30, |block| block.min_ns),
+        ("mean", 80, |block| block.mean_ns.round() as i64),
+        ("largest", 80, |block| block.max_ns),
+    ];
+    for (over, keep, figure) in spreads {
+        columns = columns.over(over, |columns| {
+            columns
+                .ns("lowest", keep, move |message| figures(message, figure).min())
+                .ns("p50", ALWAYS, move |message| lower_median(&figures(message, figure).collect::<Vec<_>>()))
+                .only_if(over != "smallest")
+                .ns("highest", keep, move |message| figures(message, figure).max())
+        });
     }
-    let about = "Smallest, mean and largest latency of each block of consecutive messages; lowest, median and highest \
+    let legend = "Smallest, mean and largest latency of each block of consecutive messages; lowest, median and highest \
                  of all blocks.";
     let table = Block::Table(columns.plain(&rows));
-    Some(Section::new(heading).with(table).with(Block::Legend(vec![Note::always(about)])))
+    Some(Section::new(heading).with(table).with(Block::Legend(vec![Note::always(legend)])))
 }
 
 /// A table of these series, which share their traffic.
@@ -167,8 +156,7 @@ fn columns<'a>(series: &[Message<'a>], one_set: bool) -> Columns<'a, Message<'a>
         .estimate("p50", (ALWAYS, 60), |s| (s.summary.p50, s.summary.ci95.p50))
         .ns("p90", 20, |s| s.summary.p90)
         .estimate("p99", (ALWAYS, 30), |s| (s.summary.p99, s.summary.ci95.p99))
-        .ns("p99.9", 50, |s| s.summary.p999)
-        .ns("max", 90, |s| s.summary.max)
+        .summary([("p99.9", 50), ("max", 90)], |s| Some(&s.summary))
         .count("messages/s", 100, |s| s.metrics.per_second.map(|n| n.round() as u64))
         .known("MB/s", 95, |s| Some(s.metrics.per_second? * s.parameters.size as f64), megabytes)
         .fine("CPU sender", 70, |s| used(s).0.cpu_ns)

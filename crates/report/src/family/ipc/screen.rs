@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use punctual_record::Run;
 use punctual_record::experiment::ipc::{Mode, Placement};
 
-use crate::document::{Album, Column, Columns, Table};
+use crate::document::{Album, Columns, Table};
 use crate::evidence::{MIN_ROUNDS, Outcome};
 use crate::family::ipc::matters::{USUAL, change, naming_of};
 use crate::family::ipc::traffic::{
@@ -211,21 +211,15 @@ impl<'a> Field<'a> {
         for &at in places {
             let mut all = self.latency.iter().chain(&self.saturated).map(|message| message.parameters);
             let over = all.find(|parameters| parameters.place == at).map(place).unwrap_or_default();
-            let right = |heading| Column::right(heading, ALWAYS).over(over);
             let message = move |name: &str| message_of(name, if late { &self.latency } else { &self.saturated }, at);
-            let a_second = |rate: f64| units::count(rate.round() as u64);
-            columns = columns
-                .when(late, |columns| columns.column(right("p50"), move |name| units::known(p50(name, at))))
-                .when(late && !full, |columns| {
-                    columns
-                        .column(right("p99"), move |name| units::known(message(name).and_then(|one| one.summary.p99)))
-                })
-                .when(full, |columns| {
-                    columns.column(right("a second"), move |name| units::or_absent(rate(name, at), a_second))
-                })
-                .column(right("CPU"), move |name| {
-                    units::or_absent(message(name).as_ref().and_then(cpu), units::duration_fine)
-                });
+            let a_second = move |name: &String| rate(name, at).map(|rate| rate.round() as u64);
+            columns = columns.over(over, |columns| {
+                columns
+                    .when(late, |columns| columns.ns("p50", ALWAYS, move |name| p50(name, at)))
+                    .when(late && !full, |columns| columns.ns("p99", ALWAYS, move |name| message(name)?.summary.p99))
+                    .when(full, |columns| columns.count("a second", ALWAYS, a_second))
+                    .fine("CPU", ALWAYS, move |name| cpu(&message(name)?))
+            });
         }
         let figure = |name: &String| {
             let best = if late { units::duration(least(name)) } else { units::count(most(name).round() as u64) };

@@ -7,7 +7,7 @@
 use punctual_record::{Cause, ConditionSet, POLICY, Quantity, Remedy, Run, Series, TIMER_SLACK};
 
 use crate::causes::{self, Share};
-use crate::document::{Album, Column, Columns, Table};
+use crate::document::{Album, Columns, Table};
 use crate::evidence::{Effect, MIN_ROUNDS, Outcome, at_p50, scatter};
 use crate::family::figures::{self, Figure, Figures, best, by_asked};
 use crate::family::figures::{Lever, SLEEPER, levers};
@@ -250,30 +250,18 @@ pub(super) fn table(run: &Run, all: &[Figures<'_>], (own, named): (&[&Advice], &
     let mut columns = Columns::new().left("how late", ALWAYS, |key: &Key<'_>| key.0.clone());
     for &figures in &shown {
         let over = format!("wait {}", units::exact(figures.asked_ns));
-        let right = |heading| Column::right(heading, Column::ALWAYS).over(&over);
         let found = move |key: &Key<'_>| found(figures, key);
-        let relative = move |key: &Key<'_>| found(key).filter(|row| relative(row)).map(|row| row.series);
-        columns = columns
-            .column(right("p50"), move |key| units::known(found(key).and_then(|row| row.summary.p50)))
-            .column(right("p99"), move |key| units::known(found(key).and_then(|row| row.summary.p99)))
-            .when(cpu, |columns| {
-                let share = move |key: &Key<'_>| found(key).and_then(|row| row.cpu_share);
-                let time = move |key: &Key<'_>| found(key).and_then(|row| row.cpu_ns_per_op);
+        let elapsed = move |key: &Key<'_>| Some(units::beyond_asked(figures::elapsed(found(key)?.series)?));
+        let share = move |key: &Key<'_>| Some(units::error(figures::error(found(key)?.series)?));
+        columns = columns.over(&over, |columns| {
+            columns
+                .summary([("p50", ALWAYS), ("p99", ALWAYS)], move |key| Some(&found(key)?.series.summary))
                 // On a busy machine others lengthen the waits, and a share would make the dearest look cheap.
-                match busy {
-                    true => {
-                        columns.column(right("CPU/wait"), move |key| units::or_absent(time(key), units::duration_fine))
-                    }
-                    false => columns.column(right("CPU"), move |key| units::or_absent(share(key), units::share)),
-                }
-            })
-            .when(error, |columns| {
-                let elapsed = move |key: &Key<'_>| relative(key).and_then(figures::elapsed).map(units::beyond_asked);
-                let error = move |key: &Key<'_>| relative(key).and_then(figures::error).map(units::error);
-                columns
-                    .column(right("elapsed"), move |key| elapsed(key).unwrap_or_default())
-                    .column(right("error"), move |key| error(key).unwrap_or_default())
-            });
+                .when(cpu && busy, |columns| columns.fine("CPU/wait", ALWAYS, move |key| found(key)?.cpu_ns_per_op))
+                .when(cpu && !busy, |columns| columns.share("CPU", ALWAYS, move |key| found(key)?.cpu_share))
+                .when(error, |columns| columns.right("elapsed", ALWAYS, move |key| elapsed(key).unwrap_or_default()))
+                .when(error, |columns| columns.right("error", ALWAYS, move |key| share(key).unwrap_or_default()))
+        });
     }
     let table = columns.plain(&keys);
     // A check-up has the row of its first advice, and the Sleeper's.

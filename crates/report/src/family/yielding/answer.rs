@@ -112,14 +112,12 @@ fn table<'a>(figures: &[Figure<'a>], alone: impl Fn(&Figure<'a>) -> Option<Figur
         .only_if(!one_set)
         .fine("call alone", 90, |figure| alone(figure)?.cost_ns())
         .only_if(any_alone)
-        .share("left to others", ALWAYS, Figure::left_to_others)
-        .only_if(against)
-        .share("competitor ran", 80, Figure::yielded)
-        .only_if(against)
-        .ns("away p50", ALWAYS, |figure| figure.away_ns())
-        .only_if(against)
-        .ns("p99", 70, |figure| figure.away?.summary.p99)
-        .only_if(against)
+        .when(against, |columns| {
+            columns
+                .share("left to others", ALWAYS, Figure::left_to_others)
+                .share("competitor ran", 80, Figure::yielded)
+                .summary([("away p50", ALWAYS), ("p99", 70)], |figure| Some(&figure.away?.series.summary))
+        })
         .plain(&sorted)
 }
 

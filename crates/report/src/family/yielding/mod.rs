@@ -64,15 +64,11 @@ fn columns<'a>(one_set: bool, against: bool) -> Columns<'a, Figure<'a>> {
                 .share("lets others run", ALWAYS, |s| s.calls.metrics.yielded_share)
                 .share("others' CPU", 120, Figure::others_share)
                 .share("own CPU", 40, |s| s.calls.metrics.own_cpu_share)
-                .ns("away p50", 110, |s| s.away_ns())
-                .ns("away p99", 60, |s| s.away?.summary.p99)
-                .ns("away max", 20, |s| s.away?.summary.max)
+                .summary([("away p50", 110), ("away p99", 60), ("away max", 20)], |s| Some(&s.away?.series.summary))
         })
         .fine("call (loop)", 130, |s| s.calls.metrics.bare_ns)
         .only_if(!against)
-        .ns("p50", 100, |s| s.calls.summary.p50)
-        .ns("p99", 90, |s| s.calls.summary.p99)
-        .ns("max", 50, |s| s.calls.summary.max)
+        .summary([("p50", 100), ("p99", 90), ("max", 50)], |s| Some(&s.calls.summary))
         .when(!against, |columns| {
             columns
                 .fine("CPU (loop)", 80, |s| s.calls.metrics.bare_cpu_ns)
