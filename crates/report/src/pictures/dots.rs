@@ -1,7 +1,7 @@
 //! Dot plots for the first screen: a panel per case, a row per way. A mark is the median, a bar behind it the interval that
 //! holds it, a line leads to the 99th percentile.
 
-use punctual_record::{Interval, Quantity, Run, Series};
+use punctual_record::{Interval, Quantity, Run, Series, Summary};
 
 use crate::document::{Album, Axis, Form, Line, Picture, Point, Table, ends};
 use crate::format::units;
@@ -39,6 +39,14 @@ pub(crate) struct Dot {
     pub(crate) advised: bool,
 }
 
+impl Dot {
+    /// A series beside others.
+    pub(crate) fn new(name: &str, series: &Series) -> Self {
+        let Summary { p50, p99, ci95, .. } = &series.summary;
+        Self { name: name.to_owned(), p50: *p50, interval: ci95.p50, p99: *p99, baseline: false, advised: false }
+    }
+}
+
 /// The panels, all on one scale; `None` of fewer than two rows.
 pub(crate) fn album(mut panels: Vec<Panel>) -> Option<Album> {
     panels.iter_mut().for_each(|panel| panel.rows.retain(|row| row.p50.is_some()));
@@ -60,12 +68,9 @@ pub(crate) fn overview(run: &Run, series: &[&Series], advised: &[&Series]) -> Op
     let latency = |group: &&Group<'_>| latencies.contains(&group.quantity) && !group.is_ordered();
     let panel = |group: &Group<'_>| {
         let row = |member: &Member<'_>| Dot {
-            name: name(group, member),
-            p50: member.series.summary.p50,
-            interval: member.series.summary.ci95.p50,
-            p99: member.series.summary.p99,
             baseline: member.is_baseline,
             advised: member.is_advised,
+            ..Dot::new(&name(group, member), member.series)
         };
         let more = group.members.len().saturating_sub(ROWS);
         let more = if more > 0 { format!(" (the best {ROWS}; {more} more in the tables)") } else { String::new() };

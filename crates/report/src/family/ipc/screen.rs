@@ -171,12 +171,9 @@ impl<'a> Field<'a> {
             own => format!("{} ({})", naming_of(message), bytes(own)),
         };
         let dot = |message: &Message<'a>, size: u64| Dot {
-            name: name(message, size),
-            p50: message.summary.p50,
-            interval: message.summary.ci95.p50,
-            p99: message.summary.p99,
             baseline: message.subject == USUAL && sleeps(message),
             advised: is_advised(message),
+            ..Dot::new(&name(message, size), message.series)
         };
         let panel = |at: &Placement| {
             let mut here: Vec<&Message<'a>> =

@@ -355,8 +355,8 @@ fn panel(figures: &Figures<'_>, own: &[&Advice]) -> Option<Panel> {
     let base = figures.reference()?;
     let advised: Vec<&Advice> = own.iter().copied().filter(|advice| advice.standing == Standing::Advised).collect();
     let is_advised = |name: &str| advised.iter().any(|advice| advice.is_about(name));
-    let other = |row: &Figure<'_>, name: &str| Dot { advised: is_advised(name), ..dot(row, name) };
-    let mut rows = vec![Dot { baseline: true, ..dot(base, &base.conditions) }];
+    let other = |row: &Figure<'_>, name: &str| Dot { advised: is_advised(name), ..Dot::new(name, row.series) };
+    let mut rows = vec![Dot { baseline: true, ..Dot::new(&base.conditions, base.series) }];
     let others: Vec<&Figure<'_>> =
         figures.rows.iter().filter(|row| row.subject == base.subject && row.conditions != base.conditions).collect();
     let cures = |row: &&&Figure<'_>| is_advised(&row.conditions);
@@ -370,11 +370,6 @@ fn panel(figures: &Figures<'_>, own: &[&Advice]) -> Option<Panel> {
         rows.extend(alike().filter(|row| row.subject == subject).map(|row| other(row, name)));
     }
     Some(Panel { title: format!("{} for {}", base.subject, units::exact(figures.asked_ns)), rows })
-}
-
-fn dot(row: &Figure<'_>, name: &str) -> Dot {
-    let interval = row.series.summary.ci95.p50;
-    Dot { name: name.to_owned(), p50: row.summary.p50, interval, p99: row.summary.p99, baseline: false, advised: false }
 }
 
 /// Most causes in a sentence.
