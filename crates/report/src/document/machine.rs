@@ -1,7 +1,7 @@
 //! Sections on machines: that of a run, the sources of a merged run with their figures side by side, missing measurements, and other
 //! activity. Facts that the run lacks are reported as unknown.
 
-use punctual_record::{FairServer, Host, NotMeasured, Part, Run, Series, Source};
+use punctual_record::{FairServer, Host, NotMeasured, Part, Refusal, Run, Series, Source};
 
 use crate::document::{Block, Column, Columns, Note, Section};
 use crate::format::{naming, sentence, unbroken, units};
@@ -23,20 +23,19 @@ pub(crate) fn machine(run: &Run) -> Section {
     facts.extend(host.cpu_quota.map(|cpus| ("CPU limit", format!("{} CPUs, by the cgroup", units::significant(cpus)))));
     let isolated = host.isolated_cpus.clone().filter(|list| !list.is_empty());
     facts.extend(isolated.map(|list| ("isolated", format!("CPUs {list}"))));
-    let refused = |condition: &str| {
+    let refusal = |condition: &str| {
         run.conditions.iter().flat_map(|set| &set.refused).find(|refusal| refusal.condition == condition)
     };
-    // The phrase of a setting describes the value that the kernel applied.
-    let asked = naming::asked_of_all(run).into_iter();
-    let (refused, asked): (Vec<_>, Vec<_>) =
-        asked.map(|setting| (refused(&setting.condition), setting)).partition(|(refusal, _)| refusal.is_some());
-    let asked: Vec<&str> = asked.iter().map(|(_, setting)| setting.phrase.as_str()).collect();
-    let refused: Vec<String> = refused
-        .iter()
-        .filter_map(|(refusal, _)| {
-            refusal.map(|refusal| format!("{} {}", refusal.condition, refusal.asked).trim_end().to_owned())
-        })
-        .collect();
+    let (mut refused, mut asked) = (Vec::new(), Vec::new());
+    for setting in naming::asked_of_all(run) {
+        match refusal(&setting.condition) {
+            Some(Refusal { condition, asked, .. }) => {
+                refused.push(format!("{condition} {asked}").trim_end().to_owned())
+            }
+            // The phrase of a setting describes the value that the kernel applied.
+            None => asked.push(setting.phrase.as_str()),
+        }
+    }
     // The name of a single set begins with it.
     let is_named = |asked: &String| match run.conditions.as_slice() {
         [only] => only.label.starts_with(asked),

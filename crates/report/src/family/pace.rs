@@ -103,16 +103,18 @@ fn kept_legend(rows: &[Paced<'_>]) -> Vec<Note> {
         }
         (false, _) => "Late: an event against its ideal time.",
     };
-    let mut notes = vec![Note::always(departure)];
-    notes.push(Note::on(
-        "median [95 %]",
-        "Median: the rate of the median trial, with its interval; rate reached: that of all.",
-    ));
-    notes.push(Note::on(
-        "drift [95 %]",
-        "Drift: how much later departures get in the long run; 1 ppm is a microsecond every second. It tells a wrong rate from single late departures.",
-    ));
-    notes.push(Note::on("jitter p50", "Jitter: distance between the gap of two departures and the period."));
+    let mut notes = vec![
+        Note::always(departure),
+        Note::on(
+            "median [95 %]",
+            "Median: the rate of the median trial, with its interval; rate reached: that of all.",
+        ),
+        Note::on(
+            "drift [95 %]",
+            "Drift: how much later departures get in the long run; 1 ppm is a microsecond every second. It tells a wrong rate from single late departures.",
+        ),
+        Note::on("jitter p50", "Jitter: distance between the gap of two departures and the period."),
+    ];
     if rows.iter().any(|s| s.metrics.lost.is_some()) {
         notes.push(Note::on("one-way p50", "One-way: from the call of send to the receiving program."));
     }
@@ -432,13 +434,10 @@ fn ceiling(rate: f64, rows: &[Paced<'_>]) -> Option<String> {
         let row = |subject: &str| rows.iter().filter(|s| s.subject == subject).filter(slept).max_by(fastest);
         subjects.into_iter().find_map(row).filter(slow)
     };
-    let rate_of = |s: &Paced<'_>| reached(s).map(|rate| unbroken(&units::rate(rate)));
-    let shortest = find(["nanosleep_1ns", "usleep_1us"]).and_then(|s| Some((s, rate_of(s)?)));
-    let whole = find(["nanosleep", "usleep"]).and_then(|s| Some((s, rate_of(s)?)));
+    let told = |s: &Paced<'_>| Some((name(s), unbroken(&units::rate(reached(s)?))));
     let period = spoken::duration(1e9 / rate);
     let lead = "With a sleep between events one thread reaches";
-    let whole = whole.map(|(s, rate)| (name(s), rate));
-    match (shortest.map(|(s, rate)| (name(s), rate)), whole) {
+    match (find(["nanosleep_1ns", "usleep_1us"]).and_then(told), find(["nanosleep", "usleep"]).and_then(told)) {
         (Some((a, most)), Some((b, few))) => {
             Some(format!("{lead} {most} a second by {a}. Where it sleeps the whole {period}, it reaches {few} by {b}."))
         }

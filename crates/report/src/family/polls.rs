@@ -168,15 +168,11 @@ where
 }
 
 fn front_section(settings: &[Setting<'_>]) -> Option<Section> {
-    let mut section = Section::new("In words");
     let methods = distinct(settings.iter().filter(|s| s.polls.is_some_and(|n| n > 0)).map(|s| s.subject));
     let said: Vec<String> = methods.iter().filter_map(|method| of_method(settings, method)).collect();
-    if !said.is_empty() {
-        let text = "The settings of which no other is better in both, latency on an idle CPU and the share that a busy program gets, by method:";
-        section.blocks.push(Block::Paragraph(text.to_owned()));
-        section.blocks.push(Block::said(said));
-    }
-    (!section.blocks.is_empty()).then_some(section)
+    let lead = "The settings of which no other is better in both, latency on an idle CPU and the share that a busy program gets, by method:";
+    let section = |said| Section::new("In words").with(Block::Paragraph(lead.to_owned())).with(Block::said(said));
+    (!said.is_empty()).then(|| section(said))
 }
 
 fn of_method(settings: &[Setting<'_>], method: &str) -> Option<String> {

@@ -46,14 +46,10 @@ fn answer(_: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
         let write = series_of(Quantity::CallCost).and_then(|switch| switch.summary.p50);
         let write = write.map_or(String::new(), |ns| format!(" The write takes {} (p50).", spoken::duration(ns)));
         Some(match series_of(Quantity::Settling).map(|switch| (switch.summary.p50, switch.summary.min)) {
-            Some((Some(p50), _)) => {
-                format!("{name}: the new speed is there {} after the write (p50).{write}", spoken::duration(p50))
-            }
-            Some((None, min)) => {
-                format!(
-                    "{name}: the new speed is there {} after the write (few samples).{write}",
-                    spoken::duration(min?)
-                )
+            Some((p50, min)) => {
+                let (ns, which) = p50.map_or((min, "few samples"), |p50| (Some(p50), "p50"));
+                let after = spoken::duration(ns?);
+                format!("{name}: the new speed is there {after} after the write ({which}).{write}")
             }
             None => match series_of(Quantity::CallCost)
                 .and_then(|switch| Some((switch.summary.count, switch.metrics.not_seen?)))

@@ -97,10 +97,17 @@ pub(crate) fn signed(ns: f64) -> String {
 
 fn duration_f(ns: f64) -> String {
     let (unit, decimals) = scale(ns);
-    if is_huge(ns / unit.ns) {
-        return format!("{:.2e} {}", ns / unit.ns, unit.name);
-    }
-    format!("{:.*} {}", decimals, ns / unit.ns, unit.name)
+    in_unit(ns, unit, decimals)
+}
+
+fn in_unit(ns: f64, unit: Unit, decimals: usize) -> String {
+    let number = ns / unit.ns;
+    if is_huge(number) { format!("{number:.2e} {}", unit.name) } else { format!("{number:.decimals$} {}", unit.name) }
+}
+
+/// Without the zeros that end its decimals.
+fn trimmed(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 
 /// A duration that someone typed: exact, in the largest unit that divides it with at most three decimals (`100 µs`).
@@ -108,9 +115,7 @@ pub(crate) fn exact(ns: impl Whole) -> String {
     let ns = ns.whole();
     let unit = UNITS.iter().rev().find(|unit| ns.unsigned_abs() >= unit.ns as u64).copied().unwrap_or(UNITS[0]);
     let number = ns as f64 / unit.ns;
-    let text = format!("{number:.3}");
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{text} {}", unit.name)
+    format!("{} {}", trimmed(&format!("{number:.3}")), unit.name)
 }
 
 /// A duration beyond the one asked, to a tenth of a microsecond, or to the microsecond where it is long: `1.000072 s`.
@@ -122,11 +127,7 @@ pub(crate) fn beyond_asked(ns: i64) -> String {
         1_000_000..1_000_000_000 => 3,
         _ => 6,
     };
-    if is_huge(ns as f64 / unit.ns) {
-        duration(ns)
-    } else {
-        format!("{:.decimals$} {}", ns as f64 / unit.ns, unit.name)
-    }
+    in_unit(ns as f64, unit, decimals)
 }
 
 /// An interval in the unit and with the decimals of the figure it belongs to: `[70.9 71.6]`.
@@ -159,10 +160,7 @@ pub(crate) fn about(ns: f64) -> String {
     let step = 10f64.powf(ns.abs().log10().floor() - 1.0);
     let rounded = (ns / step).round() * step;
     let (unit, decimals) = scale(rounded);
-    if is_huge(rounded / unit.ns) {
-        return duration_f(rounded);
-    }
-    format!("{:.*} {}", decimals.saturating_sub(1), rounded / unit.ns, unit.name)
+    in_unit(rounded, unit, decimals.saturating_sub(1))
 }
 
 /// A number with three significant digits (`1.5`, `0.0123`, `1230`).
@@ -174,8 +172,7 @@ pub(crate) fn significant(number: f64) -> String {
         return format!("{number:.2e}");
     }
     let decimals = (2.0 - number.abs().log10().floor()).clamp(0.0, 12.0) as usize;
-    let text = format!("{number:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    trimmed(&format!("{number:.decimals$}")).to_owned()
 }
 
 /// A frequency: `2.40 GHz`.
@@ -209,8 +206,7 @@ pub(crate) fn rate(rate: f64) -> String {
     if rate >= 1_000.0 {
         return count(rate.round().clamp(0.0, 1e18) as u64);
     }
-    let text = format!("{rate:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    trimmed(&format!("{rate:.3}")).to_owned()
 }
 
 /// Times per operation: `1.00`, `0.02`, `12.3`; what is not zero never shows as `0.00`.

@@ -85,11 +85,8 @@ pub(super) fn answer(run: &Run, series: &[&Series]) -> Option<Answer> {
     let (asked, cuts) = groups(series).into_iter().next()?;
     let base = cuts.first()?.series.conditions.as_str();
     let cuts_here: Vec<Cut<'_>> = cuts.iter().copied().filter(|cut| cut.series.conditions == base).collect();
-    let mut sentences: Vec<String> = shares(asked, &cuts_here).into_iter().collect();
-    sentences.extend(lost(&cuts_here));
-    sentences.extend(drift(run, &cuts_here));
-    sentences.extend(given_up(&cuts_here));
-    Some(Answer { table: Some(table(&cuts)), ..Answer::in_words(sentences) })
+    let said = [shares(asked, &cuts_here), lost(&cuts_here), drift(run, &cuts_here), given_up(&cuts_here)];
+    Some(Answer { table: Some(table(&cuts)), ..Answer::in_words(said.into_iter().flatten().collect()) })
 }
 
 /// `Signals every 50 µs cut waits of 100 µs short: 99 % by nanosleep; 98 % by usleep.`

@@ -148,13 +148,12 @@ fn side_by_side(groups: &Groups<'_>) -> Option<Section> {
     if rows.is_empty() {
         return None;
     }
-    let mut columns = vec![Column::left("method", Column::ALWAYS)];
-    for (place, set) in sets.iter().enumerate() {
-        // The first set is what the others are compared with: it stays longest.
-        let keep = u8::try_from(sets.len() - place).unwrap_or(Column::ALWAYS - 1);
-        columns.push(Column::new((*set).to_owned(), Align::Right, keep));
-    }
-    Some(Section::new("side by side: p50 / p99").with(Block::Table(Table { columns, rows, ranking: None })))
+    // The first set is what the others are compared with: it stays longest.
+    let keeps = (1..=sets.len()).rev().map(|place| u8::try_from(place).unwrap_or(ALWAYS - 1));
+    let figures = sets.iter().zip(keeps).map(|(set, keep)| Column::new((*set).to_owned(), Align::Right, keep));
+    let columns = [Column::left("method", ALWAYS)].into_iter().chain(figures).collect();
+    let table = Block::Table(Table { columns, rows, ranking: None });
+    Some(Section::new("side by side: p50 / p99").with(table))
 }
 
 /// A row for each method that was measured under more than one set, the least late first.

@@ -122,10 +122,10 @@ fn conclusions(run: &Run, situations: &Situations<'_>) -> Vec<Section> {
         };
         for (situation, figures) in situations {
             let own: Vec<&Figure<'_>> = figures.iter().filter(|f| f.calls.conditions == *label).collect();
-            let mut texts = if situation.competitors == 0 { costs(&own) } else { who_gains(situation, &own) };
-            if situation.competitors > 0 {
-                texts.extend(switches(&own));
-            }
+            let texts = match situation.competitors {
+                0 => costs(&own),
+                _ => [who_gains(situation, &own), switches(&own)].concat(),
+            };
             if !texts.is_empty() {
                 let heading = format!("To yield {}{under}", situation.in_words());
                 sections.push(Section::new(heading).with(Block::said(texts)));
