@@ -80,7 +80,7 @@ mod tests {
     use std::process::Command;
 
     use jsonschema::Validator;
-    use punctual_report::export::Exporter as _;
+    use punctual_report::export::Reported as _;
     use serde_json::Value;
 
     fn validator() -> Validator {
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_run_keeps_to_the_schema_and_what_is_wrong_does_not() {
         let mut bytes = Vec::new();
-        punctual_report::export::Json.write(&super::sample::sample(), &mut bytes).unwrap();
+        super::sample::sample().write_json(&mut bytes).unwrap();
         let value: Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(complaints(&value), [] as [String; 0]);
         for (pointer, wrong) in

@@ -9,7 +9,7 @@ use punctual_record::merge::Merger;
 use punctual_report::Document;
 use punctual_report::compare::limit::{self, Limit};
 use punctual_report::compare::{Compared, Options, Side, compare};
-use punctual_report::export::{Exporter, Html, Json, Markdown, text};
+use punctual_report::export::{Reported, Write, html, markdown, text};
 
 use super::deliver::{self, Around, Look};
 use super::measure::{Perform, command_line};
@@ -148,7 +148,7 @@ fn show(args: &CompareArgs, compared: &Compared, outputs: Outputs) -> Vec<anyhow
     let mut failed = Vec::new();
     let words = !outputs.takes_stdout();
     for output in outputs.into_all() {
-        failed.extend(output.write(|out| Ok(Html.write(compared, out)?)).err());
+        failed.extend(output.write(|out| Ok(html::write(compared, out)?)).err());
     }
     let document = Document::of_comparison(compared);
     let first_screen = words && args.format == Form::Text && !args.full;
@@ -164,18 +164,18 @@ fn show(args: &CompareArgs, compared: &Compared, outputs: Outputs) -> Vec<anyhow
 }
 
 fn printed(args: &CompareArgs, compared: &Compared, document: &Document, hidden: bool) -> anyhow::Result<()> {
-    let form: &dyn Exporter<Compared> = match args.format {
+    let write: Write<Compared> = match args.format {
         Form::Text => {
             let look = Look { full: args.full, quiet: false, measured_now: false, color: args.color };
             let more = if hidden { document.notices().count().saturating_sub(1) } else { 0 };
             let around = Around { file: None, flags: deliver::FLAGS, more, beside: 0 };
             return terminal::print(&deliver::laid_out(document, look, &around, look.style()));
         }
-        Form::Markdown => &Markdown,
-        Form::Json => &Json,
+        Form::Markdown => markdown::write,
+        Form::Json => Reported::write_json,
     };
     let mut text = Vec::new();
-    form.write(compared, &mut text)?;
+    write(compared, &mut text)?;
     terminal::print(&String::from_utf8_lossy(&text))
 }
 

@@ -119,7 +119,7 @@ fn write(run: &Run, output: Output, wanted: &OutputArgs) -> anyhow::Result<()> {
     }
     let form = export::of_run(output.flag.trim_start_matches('-'));
     let form = form.with_context(|| format!("{}: no form of a run has this name", output.flag))?;
-    output.write(|out| Ok(form.write(run, out)?))
+    output.write(|out| Ok((form.write)(run, out)?))
 }
 
 /// Keeps a run that no file of the caller holds, unless it is kept already.

@@ -51,8 +51,7 @@ pub(crate) struct FormArgs(Option<&'static str>);
 
 impl FromArgMatches for FormArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let is_asked = |form: &&dyn Exporter<Run>| matches.get_flag(form.name());
-        Ok(Self(OF_RUNS.into_iter().find(is_asked).map(|form| form.name())))
+        Ok(Self(OF_RUNS.iter().map(|form| form.name).find(|name| matches.get_flag(name))))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -63,13 +62,11 @@ impl FromArgMatches for FormArgs {
 
 impl Args for FormArgs {
     fn augment_args(command: Command) -> Command {
-        let flag = |form: &dyn Exporter<Run>| {
-            let name = form.name();
-            Arg::new(name).long(name).help(form.about()).action(ArgAction::SetTrue)
-        };
-        let group = ArgGroup::new("form").args(OF_RUNS.map(|form| form.name()));
+        let flag =
+            |form: &Exporter<Run>| Arg::new(form.name).long(form.name).help(form.about).action(ArgAction::SetTrue);
+        let group = ArgGroup::new("form").args(OF_RUNS.iter().map(|form| form.name));
         let command = command.next_help_heading("Form");
-        OF_RUNS.into_iter().fold(command, |command, form| command.arg(flag(form))).group(group)
+        command.args(OF_RUNS.iter().map(flag)).group(group)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -94,10 +91,10 @@ impl Perform for ReportArgs {
         let takes_stdout = outputs.takes_stdout();
         let output = outputs.into_only()?;
         let run = read()?;
-        match self.form.0.and_then(export::of_run).filter(|form| form.name() != "text") {
+        match self.form.0.and_then(export::of_run).filter(|form| form.name != "text") {
             Some(form) => {
                 check(form, &run)?;
-                output.write(|out| Ok(form.write(&run, out)?))?;
+                output.write(|out| Ok((form.write)(&run, out)?))?;
             }
             None => self.text(&run, output, takes_stdout)?,
         }
@@ -154,10 +151,10 @@ fn said(args: &ReportArgs, run: &Run, exit: Exit) -> Exit {
 }
 
 /// Refuses a run with more series than the form takes.
-fn check(form: &dyn Exporter<Run>, run: &Run) -> Result<(), BadUsage> {
+fn check(form: &Exporter<Run>, run: &Run) -> Result<(), BadUsage> {
     match run.series.len() {
-        _ if form.is_for_people() => readable(run),
-        n if form.name() == "hgrm" && n != 1 => Err(BadUsage(format!(
+        _ if form.is_for_people => readable(run),
+        n if form.name == "hgrm" && n != 1 => Err(BadUsage(format!(
             "invalid --hgrm: the run has {n} series, one file holds one; name a folder (--output DIR) or a subject (--only)"
         ))),
         _ => Ok(()),

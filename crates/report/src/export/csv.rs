@@ -24,15 +24,11 @@ use std::io::Write;
 
 use punctual_record::{CallCauses, CauseTime, Causes, Param, Run, Series};
 
-use crate::export::exporter::{Error, Exporter};
-use crate::family::figures;
+use crate::export::exporter::Error;
+use crate::family::figures::{elapsed, error};
 use crate::family::ramp;
 use crate::format::naming::{self, code_of};
 use crate::format::sanitize;
-
-/// CSV.
-#[derive(Debug, Clone, Copy)]
-pub struct Csv;
 
 /// A figure: its name, and its cell.
 type Figure = (&'static str, fn(&Series) -> Cell);
@@ -61,37 +57,29 @@ const FIGURES: [Figure; 22] = [
     ("cpu_share", |series| Cell::number(series.cpu_share)),
     ("voluntary_switches_per_op", |series| Cell::number(series.voluntary_switches_per_op)),
     ("involuntary_switches_per_op", |series| Cell::number(series.involuntary_switches_per_op)),
-    ("elapsed_p50_ns", |series| Cell::number(figures::elapsed(series))),
-    ("error_share", |series| Cell::number(figures::error(series))),
+    ("elapsed_p50_ns", |series| Cell::number(elapsed(series))),
+    ("error_share", |series| Cell::number(error(series))),
     RUNS,
 ];
 
-impl Exporter<Run> for Csv {
-    fn name(&self) -> &'static str {
-        "csv"
-    }
-
-    fn about(&self) -> &'static str {
-        "CSV, a line per series"
-    }
-
-    fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
-        Ok(rows(run, out)?)
-    }
+/// Writes the run's series; without any, the causes of its wake-ups.
+///
+/// # Errors
+/// Errors of the writer.
+pub fn write(run: &Run, writer: &mut dyn Write) -> Result<(), Error> {
+    let causes = run.causes.as_ref().filter(|_| run.series.is_empty());
+    let table = match causes {
+        _ if ramp::is_all(run) => loops(run),
+        Some(causes) => table_of_causes(causes),
+        None => identity(run).into_iter().chain(figures(run, &FIGURES)).collect(),
+    };
+    Ok(written(&table, writer)?)
 }
 
-/// The run's series.
-fn rows(run: &Run, writer: &mut dyn Write) -> std::io::Result<()> {
-    if ramp::is_all(run) {
-        return written(&loops(run), writer);
-    }
-    if let Some(causes) = run.causes.as_ref().filter(|_| run.series.is_empty()) {
-        return written(&table_of_causes(causes), writer);
-    }
-    let mut table = identity(run);
-    let figures = FIGURES.map(|(name, cell)| (Cell::text(name), run.series.iter().map(cell).collect()));
-    table.extend(figures.into_iter().filter(has_values));
-    written(&table, writer)
+/// A column for each of these figures that any series has.
+fn figures<'r>(run: &'r Run, wanted: &'r [Figure]) -> impl Iterator<Item = Cells> + 'r {
+    let column = |(name, cell): &Figure| (Cell::text(name), run.series.iter().map(cell).collect());
+    wanted.iter().map(column).filter(has_values)
 }
 
 /// The files of a run's distributions, a row each: the file, then the columns that say which series it has.
@@ -100,9 +88,7 @@ fn rows(run: &Run, writer: &mut dyn Write) -> std::io::Result<()> {
 /// What the writer reports.
 pub fn index(run: &Run, files: &[String], writer: &mut dyn Write) -> std::io::Result<()> {
     let mut table = vec![(Cell::text("file"), files.iter().map(|file| Cell::text(file)).collect())];
-    table.extend(identity(run));
-    let more = [FIGURES[0], RUNS].map(|(name, cell)| (Cell::text(name), run.series.iter().map(cell).collect()));
-    table.extend(more.into_iter().filter(has_values));
+    table.extend(identity(run).into_iter().chain(figures(run, &[FIGURES[0], RUNS])));
     written(&table, writer)
 }
 

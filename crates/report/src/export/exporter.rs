@@ -1,6 +1,6 @@
-//! The trait of all output forms of a run or a comparison, and the form that holds everything: JSON, for programs.
+//! What all output forms of a run or a comparison have, and the form that holds everything: JSON, for programs.
 
-use std::io::{self, Write};
+use std::io;
 
 use punctual_record::{Run, WriteError};
 
@@ -10,24 +10,31 @@ use crate::verdict::Verdict;
 use crate::verdict::gate::Gate;
 
 /// A form of a `T`.
-pub trait Exporter<T: ?Sized> {
+pub struct Exporter<T> {
     /// Its name, which is also its flag and its file extension: `html`.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// The line of help of its flag.
-    fn about(&self) -> &'static str;
-
+    pub about: &'static str,
     /// Whether it is for people. Such a form takes at most [`MOST_SERIES`] series.
-    fn is_for_people(&self) -> bool {
-        false
+    pub is_for_people: bool,
+    /// Writes it. Its errors are those of the writer, and data that this form cannot hold.
+    pub write: Write<T>,
+}
+
+impl<T> Exporter<T> {
+    /// A form of documents.
+    pub(super) const fn for_people(name: &'static str, about: &'static str, write: Write<T>) -> Self {
+        Self { name, about, is_for_people: true, write }
     }
 
-    /// Writes it.
-    ///
-    /// # Errors
-    /// Errors of the writer, and data that this form cannot hold.
-    fn write(&self, subject: &T, out: &mut dyn Write) -> Result<(), Error>;
+    /// A form for programs.
+    pub(super) const fn of_figures(name: &'static str, about: &'static str, write: Write<T>) -> Self {
+        Self { name, about, is_for_people: false, write }
+    }
 }
+
+/// Writes a `T` in one form.
+pub type Write<T> = fn(&T, &mut dyn io::Write) -> Result<(), Error>;
 
 /// What has a document, and JSON that holds everything.
 pub trait Reported {
@@ -38,7 +45,7 @@ pub trait Reported {
     ///
     /// # Errors
     /// Errors of the writer, and a number that JSON cannot hold.
-    fn write_json(&self, out: &mut dyn Write) -> Result<(), Error>;
+    fn write_json(&self, out: &mut dyn io::Write) -> Result<(), Error>;
 
     /// The run, for a page that holds it as data.
     fn run(&self) -> Option<&Run> {
@@ -51,7 +58,7 @@ impl Reported for Run {
         if illustrated { Document::illustrated(self) } else { Document::from_run(self) }
     }
 
-    fn write_json(&self, out: &mut dyn Write) -> Result<(), Error> {
+    fn write_json(&self, out: &mut dyn io::Write) -> Result<(), Error> {
         Ok(self.to_json_with(&Verdict::from_run(self), out)?)
     }
 
@@ -65,7 +72,7 @@ impl Reported for Compared {
         Document::of_comparison(self)
     }
 
-    fn write_json(&self, out: &mut dyn Write) -> Result<(), Error> {
+    fn write_json(&self, out: &mut dyn io::Write) -> Result<(), Error> {
         let file = ComparisonFile { comparison: &self.comparison, gate: self.gate() };
         Ok(punctual_record::to_json(&file, out)?)
     }
@@ -106,22 +113,4 @@ struct ComparisonFile<'a> {
     comparison: &'a Comparison,
     #[serde(skip_serializing_if = "Option::is_none")]
     gate: Option<Gate>,
-}
-
-/// JSON.
-#[derive(Debug, Clone, Copy)]
-pub struct Json;
-
-impl<T: Reported> Exporter<T> for Json {
-    fn name(&self) -> &'static str {
-        "json"
-    }
-
-    fn about(&self) -> &'static str {
-        "JSON, the whole run"
-    }
-
-    fn write(&self, subject: &T, out: &mut dyn Write) -> Result<(), Error> {
-        subject.write_json(out)
-    }
 }

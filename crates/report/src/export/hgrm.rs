@@ -11,38 +11,24 @@ use punctual_record::{Distribution, Run, Series};
 
 use crate::format::naming;
 
-use crate::export::exporter::{Error, Exporter};
+use crate::export::exporter::Error;
 
 /// Steps to each halving of the distance to 100 %.
 const TICKS: u32 = 5;
 /// Halvings after which every sample of any count has been passed: counts have 64 bits.
 const HALVINGS: u32 = 64;
 
-/// HdrHistogram's text, of a run of one series.
-#[derive(Debug, Clone, Copy)]
-pub struct Hgrm;
-
-impl Exporter<Run> for Hgrm {
-    fn name(&self) -> &'static str {
-        "hgrm"
+/// Writes a run of one series.
+///
+/// # Errors
+/// Errors of the writer, a histogram that cannot be decoded, and another number of series.
+pub fn write_run(run: &Run, out: &mut dyn Write) -> Result<(), Error> {
+    let [one] = run.series.as_slice() else { return Err(Error::ManySeries(run.series.len())) };
+    write(&Distribution::from_series(one)?, &mut *out)?;
+    if !one.parts.is_empty() {
+        writeln!(out, "#[Merged  = {:>12} runs]", one.parts.len())?;
     }
-
-    fn about(&self) -> &'static str {
-        "HdrHistogram percentile distribution, for its plotters"
-    }
-
-    fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
-        match run.series.as_slice() {
-            [one] => {
-                write(&Distribution::from_series(one)?, &mut *out)?;
-                if !one.parts.is_empty() {
-                    writeln!(out, "#[Merged  = {:>12} runs]", one.parts.len())?;
-                }
-                Ok(out.flush()?)
-            }
-            series => Err(Error::ManySeries(series.len())),
-        }
-    }
+    Ok(out.flush()?)
 }
 
 /// Writes the distribution of one series.

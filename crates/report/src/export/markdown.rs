@@ -8,34 +8,16 @@ use std::io::Write;
 use crate::document::{Album, Align, Block, Column, Document, Item, Phrase, Row, Section, Table};
 
 use super::text::{self, Style};
-use crate::export::exporter::{Error, Exporter, Reported};
+use crate::export::exporter::{Error, Reported};
 
-/// Markdown.
-#[derive(Debug, Clone, Copy)]
-pub struct Markdown;
-
-impl<T: Reported> Exporter<T> for Markdown {
-    fn name(&self) -> &'static str {
-        "markdown"
-    }
-
-    fn about(&self) -> &'static str {
-        "Markdown, for a ticket or a pull request"
-    }
-
-    fn is_for_people(&self) -> bool {
-        true
-    }
-
-    fn write(&self, of: &T, out: &mut dyn Write) -> Result<(), Error> {
-        // A comparison stands below the headings of the pull request that it is a comment to.
-        let level = if of.run().is_some() { "#" } else { "###" };
-        write(&of.document(false), level, out)
-    }
-}
-
-/// Writes the document; `level` is the mark of its title.
-fn write(document: &Document, level: &str, out: &mut dyn Write) -> Result<(), Error> {
+/// Writes Markdown.
+///
+/// # Errors
+/// Errors of the writer.
+pub fn write<T: Reported>(subject: &T, out: &mut dyn Write) -> Result<(), Error> {
+    // A comparison stands below the headings of the pull request that it is a comment to.
+    let level = if subject.run().is_some() { "#" } else { "###" };
+    let document = &subject.document(false);
     writeln!(out, "{level} {}\n", escaped(&document.title))?;
     for line in [&document.command, &document.made].into_iter().filter(|line| !line.is_empty()) {
         writeln!(out, "{}\n", escaped(line))?;

@@ -14,27 +14,37 @@ pub mod text;
 
 use punctual_record::Run;
 
-use text::Style;
-
 use crate::compare::Compared;
 
-pub use csv::Csv;
 #[cfg(feature = "schema")]
 pub use exporter::json_schema;
-pub use exporter::{Error, Exporter, Json, MOST_SERIES, Reported};
-pub use hgrm::Hgrm;
-pub use html::Html;
-pub use markdown::Markdown;
-pub use openmetrics::OpenMetrics;
-pub use text::Text;
+pub use exporter::{Error, Exporter, MOST_SERIES, Reported, Write};
 
 /// The forms of a run.
-pub const OF_RUNS: [&dyn Exporter<Run>; 7] = [&Text(Style::PLAIN), &Html, &Markdown, &Csv, &OpenMetrics, &Hgrm, &Json];
+pub static OF_RUNS: [Exporter<Run>; 7] = [
+    Exporter::TEXT,
+    Exporter::PAGE,
+    Exporter::MARKDOWN,
+    Exporter::of_figures("csv", "CSV, a line per series", csv::write),
+    Exporter::of_figures("openmetrics", "OpenMetrics text, for Prometheus", openmetrics::write),
+    Exporter::of_figures("hgrm", "HdrHistogram percentile distribution, for its plotters", hgrm::write_run),
+    Exporter::JSON,
+];
 /// The forms of a comparison.
-pub const OF_COMPARISONS: [&dyn Exporter<Compared>; 4] = [&Text(Style::PLAIN), &Html, &Markdown, &Json];
+pub static OF_COMPARISONS: [Exporter<Compared>; 4] =
+    [Exporter::TEXT, Exporter::PAGE, Exporter::MARKDOWN, Exporter::JSON];
+
+/// The forms of whatever has a document.
+impl<T: Reported> Exporter<T> {
+    const TEXT: Self = Self::for_people("text", "All tables, as text", text::write);
+    const PAGE: Self =
+        Self::for_people("html", "HTML page with charts; works offline and holds the whole run", html::write);
+    const MARKDOWN: Self = Self::for_people("markdown", "Markdown, for a ticket or a pull request", markdown::write);
+    const JSON: Self = Self::of_figures("json", "JSON, the whole run", T::write_json);
+}
 
 /// The form of a run with this name.
 #[must_use]
-pub fn of_run(name: &str) -> Option<&'static dyn Exporter<Run>> {
-    OF_RUNS.into_iter().find(|form| form.name() == name)
+pub fn of_run(name: &str) -> Option<&'static Exporter<Run>> {
+    OF_RUNS.iter().find(|form| form.name == name)
 }

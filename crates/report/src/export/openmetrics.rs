@@ -21,32 +21,18 @@ use std::io::{self, Write};
 
 use punctual_record::{CallCauses, CauseTime, Causes, Quantity, Run, Series};
 
-use crate::export::exporter::{Error, Exporter};
+use crate::export::exporter::Error;
 use crate::format::naming::{self, code_of};
 use crate::format::sanitize;
 
 /// Labels that parameters may not take.
 const TAKEN: [&str; 7] = ["experiment", "subject", "conditions", "quantity", "statistic", "kind", "repeat"];
 
-/// OpenMetrics.
-#[derive(Debug, Clone, Copy)]
-pub struct OpenMetrics;
-
-impl Exporter<Run> for OpenMetrics {
-    fn name(&self) -> &'static str {
-        "openmetrics"
-    }
-
-    fn about(&self) -> &'static str {
-        "OpenMetrics text, for Prometheus"
-    }
-
-    fn write(&self, run: &Run, out: &mut dyn Write) -> Result<(), Error> {
-        Ok(metrics(run, out)?)
-    }
-}
-
-fn metrics(run: &Run, mut writer: &mut dyn Write) -> io::Result<()> {
+/// Writes the run's series and the causes of its wake-ups.
+///
+/// # Errors
+/// Errors of the writer.
+pub fn write(run: &Run, mut writer: &mut dyn Write) -> Result<(), Error> {
     let labelled = labelled(run);
     let quantities: BTreeSet<Quantity> = run.series.iter().map(|series| series.quantity).collect();
     for quantity in quantities {
@@ -59,7 +45,7 @@ fn metrics(run: &Run, mut writer: &mut dyn Write) -> io::Result<()> {
     of_causes(&mut writer, run.causes.as_ref())?;
     of_run(&mut writer, run)?;
     writer.write_all(b"# EOF\n")?;
-    writer.flush()
+    Ok(writer.flush()?)
 }
 
 /// Percentiles, extremes and mean of a series.

@@ -9,7 +9,7 @@ use punctual_record::{
     CallCauses, Cause, CauseSource, Causes, LatePart, Notice, Program, Run, Unseen, WakePart, Waker, WatchEffect,
 };
 use punctual_report::document::{Album, Block};
-use punctual_report::export::{Csv, Html, Markdown, OpenMetrics, text};
+use punctual_report::export::{csv, html, markdown, openmetrics, text};
 use punctual_report::{Document, Style, Verdict};
 
 /// The first screen, as a terminal of 80 columns shows it.
@@ -294,13 +294,13 @@ fn causes_of_merged_runs_are_absent() {
 
 #[test]
 fn causes_are_rows_and_metrics() {
-    let csv = written(&Csv, &program_run());
+    let csv = written(csv::write, &program_run());
     let mut lines = csv.lines();
     assert_eq!(lines.next(), Some("thread,call,wake_ups,part,cause,culprit,count,total_ns,p50_ns,p99_ns,max_ns"));
     let first = "bio_lazy_free,futex,1000,run_queue,context_switch,,1000,5000000,5000,10000,20000";
     assert_eq!((lines.next(), lines.count()), (Some(first), 4));
-    assert!(written(&Csv, &own_run()).starts_with("experiment,"), "series come first");
-    let metrics = written(&OpenMetrics, &program_run());
+    assert!(written(csv::write, &own_run()).starts_with("experiment,"), "series come first");
+    let metrics = written(openmetrics::write, &program_run());
     for line in [
         "punctual_cause_seconds{thread=\"redis-server\",call=\"epoll_wait\",part=\"run_queue\",cause=\"other_thread\",culprit=\"cc1\"} 4e-6",
         "punctual_call_late_seconds{thread=\"redis-server\",call=\"epoll_wait\",statistic=\"mean\"} 3.1e-5",
@@ -309,7 +309,7 @@ fn causes_are_rows_and_metrics() {
     ] {
         assert!(metrics.contains(line), "{line} is missing from {metrics}");
     }
-    assert!(!written(&OpenMetrics, &lever_run(&["punctual", "wait"])).contains("punctual_wake_ups"));
+    assert!(!written(openmetrics::write, &lever_run(&["punctual", "wait"])).contains("punctual_wake_ups"));
 }
 
 fn albums(run: &Run) -> Vec<Album> {
@@ -345,7 +345,7 @@ fn a_timeline_has_a_row_for_each_cpu() {
     let labels: Vec<&str> = picture.lines.iter().map(|line| line.label.as_str()).collect();
     assert_eq!(labels, ["the lateness", "the thread itself", "another thread", "idle", "interrupt", "softirq"]);
     assert_eq!((picture.x.low, picture.x.high), (-20_000.0, 812_000.0));
-    let page = written(&Html, &program_run());
+    let page = written(html::write, &program_run());
     assert!(page.contains("class=\"bar\"") && page.contains("kworker/1:2"));
     let mut quiet = program_run();
     quiet.causes.as_mut().unwrap().worst.clear();
@@ -393,8 +393,8 @@ fn hostile_names_are_obeyed_by_nothing() {
     }
     let text = shown(&run, &Style::default());
     assert!(!text.contains('\u{1b}'), "{text}");
-    let page = written(&Html, &run);
+    let page = written(html::write, &run);
     assert!(!page.split("<script").next().unwrap().contains("<b>"));
-    let markdown = written(&Markdown, &run);
+    let markdown = written(markdown::write, &run);
     assert!(!markdown.contains("<b>") && !markdown.contains("@me"), "{markdown}");
 }

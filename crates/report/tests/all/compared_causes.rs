@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use punctual_record::{Cause, CauseTime, Causes, LatePart, Run, Unseen};
 use punctual_report::Style;
 use punctual_report::compare::{Comparison, Options, Side, Verdict, compare};
-use punctual_report::export::{Html, Markdown, Text};
+use punctual_report::export::{Reported as _, html, markdown, text};
 
 fn run_with(number: i64, causes: Option<Causes>) -> Run {
     // Its samples take long to make.
@@ -41,7 +41,8 @@ fn epoll(queued: &[(&str, u64)]) -> Causes {
 
 fn text(comparison: &Comparison) -> String {
     let wide = Style { width: 1000, ..Style::default() };
-    written(&Text(wide), &unjudged(comparison.clone())).split_whitespace().collect::<Vec<_>>().join(" ")
+    let shown = text::render(&unjudged(comparison.clone()).document(false), &wide);
+    shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn verdicts(comparison: &Comparison) -> Vec<(Cause, Verdict)> {
@@ -58,7 +59,7 @@ fn a_longer_run_queue_is_named_with_who_ran() {
     let said = text(&comparison);
     assert!(said.contains("redis-server, epoll_wait: +8.00 µs a wake-up, run queue (95 %: "), "{said}");
     assert!(said.contains("): kworker/1:2 ran."), "{said}");
-    let narrow = written(&Text(Style { width: 110, ..Style::default() }), &unjudged(comparison));
+    let narrow = text::render(&unjudged(comparison).document(false), &Style { width: 110, ..Style::default() });
     assert_snapshot!(
         narrow.split_once("\nWhy late").expect("the section is there").1.split("\nWhat changed").next().unwrap()
     );
@@ -167,8 +168,8 @@ fn hostile_names_of_a_comparison_are_obeyed_by_nothing() {
         Some(causes)
     };
     let comparison = unjudged(one(taking(4_000), taking(40_000)));
-    assert!(!written(&Text(Style::default()), &comparison).contains('\u{1b}'));
-    assert!(!written(&Html, &comparison).contains("<b>"));
-    let markdown = written(&Markdown, &comparison);
+    assert!(!text::render(&comparison.document(false), &Style::default()).contains('\u{1b}'));
+    assert!(!written(html::write, &comparison).contains("<b>"));
+    let markdown = written(markdown::write, &comparison);
     assert!(!markdown.contains("<b>") && !markdown.contains("@me"), "{markdown}");
 }

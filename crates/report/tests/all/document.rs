@@ -10,7 +10,7 @@ use punctual_record::{Notice, Run};
 use punctual_report::compare::limit::{self, Amount, Limit};
 use punctual_report::compare::{Compared, Options, Side, compare};
 use punctual_report::document::{Align, Block, Column, Note, Row};
-use punctual_report::export::{Csv, Hgrm, Html, Markdown, OF_COMPARISONS, OF_RUNS, OpenMetrics, Text};
+use punctual_report::export::{OF_COMPARISONS, OF_RUNS, Reported as _, csv, hgrm, html, markdown, openmetrics, text};
 use punctual_report::{Document, Style};
 
 fn later(run: &Run) -> Run {
@@ -41,7 +41,8 @@ fn a_merged_run_says_so_in_all_forms() {
     let text = shown(&merged, &Style::default());
     assert!(text.contains("Merged from 2 runs of 1 machine") && text.contains("Machine by machine"), "{text}");
     let one = Run { series: merged.series[..1].to_vec(), ..merged.clone() };
-    let figures = |run: &Run| [written(&Csv, run), written(&OpenMetrics, run), written(&Hgrm, run)];
+    let figures =
+        |run: &Run| [written(csv::write, run), written(openmetrics::write, run), written(hgrm::write_run, run)];
     let [table, metrics, histogram] = figures(&one);
     assert!(table.lines().next().unwrap().ends_with(",merged_runs") && table.trim_end().ends_with(",2"), "{table}");
     assert!(metrics.contains("\npunctual_run_merged_runs 2.0\n"), "{metrics}");
@@ -63,7 +64,11 @@ fn notices_go_to_standard_error() {
 fn a_comparison_says_the_same_in_all_forms() {
     let compared = compared();
     let wide = Style { width: 1000, ..Style::default() };
-    let forms = [written(&Text(wide), &compared), written(&Html, &compared), written(&Markdown, &compared)];
+    let forms = [
+        text::render(&compared.document(false), &wide),
+        written(html::write, &compared),
+        written(markdown::write, &compared),
+    ];
     for text in &forms {
         for said in [
             "Old: old.json of 2026-01-02. New: new.json (interrupted) of 2027-01-01.",
@@ -173,14 +178,14 @@ fn each_form_has_every_text_of_the_document() {
     let wide = Style { width: 10_000, ..Style::default() };
     for (name, run) in all_kinds() {
         let document = Document::from_run(&run);
-        let text = written(&Text(wide), &run) + &notices(&run, &wide);
-        let page = written(&Html, &run);
+        let text = text::render(&run.document(false), &wide) + &notices(&run, &wide);
+        let page = written(html::write, &run);
         let tags =
             page.split("<script").next().unwrap().split('<').map(|tag| tag.split_once('>').map_or(tag, |tag| tag.1));
         let forms = [
             ("text", text, true),
             ("html", tags.collect::<String>(), true),
-            ("markdown", written(&Markdown, &run), false),
+            ("markdown", written(markdown::write, &run), false),
         ];
         for (form, text, drawn) in forms {
             let text = plain(&text);
@@ -194,7 +199,7 @@ fn each_form_has_every_text_of_the_document() {
 
 #[test]
 fn every_form_has_a_name_of_its_own() {
-    let mut names: Vec<&str> = OF_RUNS.iter().map(|form| form.name()).collect();
+    let mut names: Vec<&str> = OF_RUNS.iter().map(|form| form.name).collect();
     assert_eq!(names, ["text", "html", "markdown", "csv", "openmetrics", "hgrm", "json"]);
     names.sort_unstable();
     names.dedup();
@@ -204,8 +209,8 @@ fn every_form_has_a_name_of_its_own() {
         vec![set("SCHED_OTHER", "other", None, 50_000)],
         &[Made::sleep("nanosleep", "SCHED_OTHER", 52_300)],
     );
-    assert!(OF_RUNS.iter().all(|form| !written(*form, &run).is_empty()));
-    assert!(OF_COMPARISONS.iter().all(|form| !written(*form, &compared()).is_empty()));
+    assert!(OF_RUNS.iter().all(|form| !written(form.write, &run).is_empty()));
+    assert!(OF_COMPARISONS.iter().all(|form| !written(form.write, &compared()).is_empty()));
 }
 
 #[test]

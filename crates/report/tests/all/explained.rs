@@ -2,7 +2,7 @@
 //! them.
 
 use punctual_record::{Cause, CauseSource, Causes, LatePart, Notice, Run, Unseen};
-use punctual_report::export::{Json, text};
+use punctual_report::export::{Reported, text};
 use punctual_report::{Document, Style, Verdict};
 
 use crate::common::causes::{cause, causes, redis, sleep, spread};
@@ -45,7 +45,7 @@ fn the_causes_of_watched_wake_ups_are_in_the_first_sentence() {
 fn json_has_the_same_sentence() {
     let run = checkup(24_000);
     let said = first(&run);
-    let json: serde_json::Value = serde_json::from_str(&written(&Json, &run)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&written(Reported::write_json, &run)).unwrap();
     assert_eq!(json["answer"][0].as_str().unwrap().replace('\u{a0}', " "), said);
     assert_eq!(json["causes"]["calls"][0]["nominal_ns"], 100_000, "the evidence");
 }

@@ -2,7 +2,7 @@
 
 use punctual_record::Run;
 use punctual_report::compare::{Compared, Comparison};
-use punctual_report::export::{Exporter, text};
+use punctual_report::export::{Write, text};
 use punctual_report::{Document, Style};
 
 /// What a terminal of this style gets on standard output.
@@ -16,9 +16,9 @@ pub(crate) fn notices(run: &Run, style: &Style) -> String {
 }
 
 /// All of another form.
-pub(crate) fn written<T>(form: &dyn Exporter<T>, subject: &T) -> String {
+pub(crate) fn written<T>(write: Write<T>, subject: &T) -> String {
     let mut out = Vec::new();
-    form.write(subject, &mut out).unwrap();
+    write(subject, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -91,7 +91,7 @@ fn the_verdict_comes_first_in_every_form() {
         }
         let form = |name: &str| {
             let mut out = Vec::new();
-            export::of_run(name).expect("a form").write(&run, &mut out).expect("written");
+            (export::of_run(name).expect("a form").write)(&run, &mut out).expect("written");
             String::from_utf8(out).expect("UTF-8")
         };
         let markdown = form("markdown");

@@ -10,7 +10,7 @@ use punctual_record::{
     About, Experiment, NotMeasured, Quantity, Recorder, Run, Series, SeriesId, SeriesTally, Typed, Usage,
 };
 use punctual_report::compare::{Comparison, Options, Side, Verdict, WhyUnmatched, compare};
-use punctual_report::export::{Csv, OpenMetrics};
+use punctual_report::export::{csv, openmetrics};
 use punctual_report::{Style, Verdict as Judgement};
 
 const ROUNDS: u32 = 12;
@@ -164,9 +164,9 @@ fn labels_and_columns_are_what_was_asked() {
     let mut of_one = OLD.run();
     of_one.series.truncate(1);
     of_one.series.iter_mut().for_each(|series| series.samples = None);
-    let csv = written(&Csv, &of_one);
+    let csv = written(csv::write, &of_one);
     assert!(csv.starts_with("experiment,subject,conditions,quantity,loops,rest_ns,work_ns,count,"), "{csv}");
-    let metrics = written(&OpenMetrics, &of_one);
+    let metrics = written(openmetrics::write, &of_one);
     let labels = "{experiment=\"ramp\",subject=\"as found\",conditions=\"as found\",quantity=\"loop\",loops=\"100\",\
                   rest_ns=\"300000000\",work_ns=\"750000\"}";
     assert!(metrics.contains(&format!("punctual_samples{labels}")), "{metrics}");

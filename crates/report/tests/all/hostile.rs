@@ -14,7 +14,7 @@ use punctual_record::sanitize::is_harmless;
 use punctual_record::{Experiment, Param, Run};
 use punctual_report::Style;
 use punctual_report::compare::{Compared, Options, Side, compare};
-use punctual_report::export::{Csv, Json, OF_COMPARISONS, OF_RUNS, OpenMetrics, csv, hgrm};
+use punctual_report::export::{OF_COMPARISONS, OF_RUNS, Reported, csv, hgrm, openmetrics};
 use serde_json::Value;
 
 /// What a terminal, a spreadsheet or a parser would obey.
@@ -129,20 +129,20 @@ fn compared(run: &Run) -> Option<Compared> {
 fn no_form_controls_a_terminal() {
     let mut compared_runs = 0;
     for run in ALL.iter() {
-        for form in OF_RUNS {
+        for form in &OF_RUNS {
             let mut out = Vec::new();
             // HdrHistogram's text is of one series with a histogram.
-            match form.write(run, &mut out) {
-                Ok(()) => assert_harmless(form.name(), &String::from_utf8(out).unwrap()),
-                Err(error) if form.name() == "hgrm" => assert_harmless("hgrm", &error.to_string()),
-                Err(error) => panic!("{}: {error}", form.name()),
+            match (form.write)(run, &mut out) {
+                Ok(()) => assert_harmless(form.name, &String::from_utf8(out).unwrap()),
+                Err(error) if form.name == "hgrm" => assert_harmless("hgrm", &error.to_string()),
+                Err(error) => panic!("{}: {error}", form.name),
             }
         }
         assert_harmless("notices", &notices(run, &Style::default()));
         assert!(hgrm::file_names(run).iter().all(|name| name.bytes().all(|byte| byte.is_ascii_graphic())));
         if let Some(compared) = compared(run) {
             compared_runs += 1;
-            OF_COMPARISONS.iter().for_each(|form| assert_harmless(form.name(), &written(*form, &compared)));
+            OF_COMPARISONS.iter().for_each(|form| assert_harmless(form.name, &written(form.write, &compared)));
         }
     }
     assert!(compared_runs >= 10, "{compared_runs}");
@@ -151,7 +151,7 @@ fn no_form_controls_a_terminal() {
 #[test]
 fn json_gives_the_same_run_back() {
     for run in ALL.iter() {
-        assert_eq!(Run::from_slice(written(&Json, run).as_bytes()).unwrap(), *run);
+        assert_eq!(Run::from_slice(written(Reported::write_json, run).as_bytes()).unwrap(), *run);
     }
 }
 
@@ -179,7 +179,7 @@ for table in json.load(sys.stdin):
     };
     let mut tables = Vec::new();
     for run in ALL.iter().filter(|run| run.paths.is_empty()) {
-        tables.push(written(&Csv, run));
+        tables.push(written(csv::write, run));
         let files: Vec<String> = evil().into_iter().cycle().take(run.series.len()).collect();
         let mut index = Vec::new();
         csv::index(run, &files, &mut index).unwrap();
@@ -193,5 +193,5 @@ for table in json.load(sys.stdin):
 
 #[test]
 fn openmetrics_is_read_whole_by_prometheus_parser() {
-    assert_parsed(&ALL.iter().map(|run| written(&OpenMetrics, run)).collect::<Vec<_>>());
+    assert_parsed(&ALL.iter().map(|run| written(openmetrics::write, run)).collect::<Vec<_>>());
 }

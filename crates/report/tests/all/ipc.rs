@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use punctual_record::experiment::ipc::{Block, Metrics, Mode, Parameters, Placement, Receive};
 use punctual_record::{About, Experiment, NotMeasured, Notice, Param, Quantity, RoundFigures, Run, Series, Typed};
 use punctual_report::Style;
-use punctual_report::export::{Csv, Markdown};
+use punctual_report::export::{csv, markdown};
 
 /// How messages went.
 #[derive(Clone, Copy)]
@@ -232,12 +232,12 @@ fn a_run_whose_other_process_died() {
 
 #[test]
 fn as_markdown() {
-    let out = written(&Markdown, &usual());
+    let out = written(markdown::write, &usual());
     assert_snapshot!(out);
 }
 
 #[test]
 fn as_csv() {
-    let out = written(&Csv, &usual());
+    let out = written(csv::write, &usual());
     assert_snapshot!(out.replace("\r\n", "\n"));
 }

@@ -7,7 +7,7 @@ use punctual_record::{
     Budget, BudgetSource, Caller, Causes, Frame, Loss, LossKind, LossPlace, Program, Quota, Run, SourceLine, Spent,
     Stop, StopSignal, Thing, ThreadBudget, ThreadPolicy, TimePart, Turns, WatchCost, Who,
 };
-use punctual_report::export::{Html, Markdown, text};
+use punctual_report::export::{html, markdown, text};
 use punctual_report::{Document, Style, Verdict};
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -541,7 +541,7 @@ fn a_hostile_budget_commands_no_terminal_and_fits_it() {
     let text = screen(&run);
     assert!(!text.contains('\u{1b}') && text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(text.lines().count() <= 24, "{text}");
-    for form in [written(&Html, &run), written(&Markdown, &run)] {
+    for form in [written(html::write, &run), written(markdown::write, &run)] {
         assert!(!form.contains("<script>[") && !form.contains("[2J<script>") && !form.contains('\u{1b}'));
     }
 }

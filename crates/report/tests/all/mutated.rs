@@ -8,7 +8,7 @@ use punctual_record::merge::Merger;
 use punctual_record::{Distribution, Key, Limit, Run, Tool};
 use punctual_report::Style;
 use punctual_report::compare::{Options, Side, compare};
-use punctual_report::export::{Csv, Exporter, Html, Markdown, OF_COMPARISONS, OpenMetrics, hgrm, html};
+use punctual_report::export::{OF_COMPARISONS, csv, hgrm, html, markdown, openmetrics};
 use punctual_report::gate::Gate;
 use punctual_testing::inputs;
 use serde_json::{Map, Value};
@@ -181,17 +181,17 @@ fn use_run(run: &Run, used: Use) {
                 let _ = shown(run, &Style { width, ..Style::default() });
             }
             let _ = notices(run, &Style::default());
-            drop(Markdown.write(run, &mut Vec::new()));
+            drop(markdown::write(run, &mut Vec::new()));
         }
         Use::Page => {
             let mut page = Vec::new();
-            if Html.write(run, &mut page).is_ok() {
+            if html::write(run, &mut page).is_ok() {
                 Run::from_slice(html::embedded_run(&page).unwrap()).unwrap();
             }
         }
         Use::Tables => {
-            let forms: [&dyn Exporter<Run>; 2] = [&Csv, &OpenMetrics];
-            forms.iter().for_each(|form| drop(form.write(run, &mut Vec::new())));
+            drop(csv::write(run, &mut Vec::new()));
+            drop(openmetrics::write(run, &mut Vec::new()));
             let _ = hgrm::file_names(run);
             let distributions = run.series.iter().filter_map(|series| Distribution::from_series(series).ok());
             distributions.for_each(|distribution| drop(hgrm::write(&distribution, Vec::new())));
@@ -201,7 +201,7 @@ fn use_run(run: &Run, used: Use) {
             let (one, other) = if first { (run, &later) } else { (&later, run) };
             if old.add("old", one).is_ok() && new.add("new", other).is_ok() {
                 let compared = unjudged(compare(&old, &new, Options::default()));
-                OF_COMPARISONS.iter().for_each(|form| drop(form.write(&compared, &mut Vec::new())));
+                OF_COMPARISONS.iter().for_each(|form| drop((form.write)(&compared, &mut Vec::new())));
             }
         }
         Use::Merged => {

@@ -5,7 +5,7 @@ use crate::forms::{notices, written};
 use insta::assert_snapshot;
 use punctual_record::{Notice, PauseCause, Refusal};
 use punctual_report::export::text::list::{self, ListRow};
-use punctual_report::export::{Csv, Error, Exporter as _};
+use punctual_report::export::{Error, csv};
 use punctual_report::{Style, notice};
 
 pub(crate) fn every_notice() -> Vec<Notice> {
@@ -75,7 +75,7 @@ fn every_notice_has_words() {
 
 #[test]
 fn csv_has_a_row_per_series() {
-    let out = written(&Csv, &plain_run());
+    let out = written(csv::write, &plain_run());
     assert_snapshot!(out.replace("\r\n", "\n"));
 }
 
@@ -84,18 +84,18 @@ fn csv_quotes_names_and_has_a_line_for_each_series() {
     let mut run = run(&["punctual"], vec![], &[Made::sleep("a", "fifo:40, slack \"1ns\"", 5_000)]);
     run.series[0].subject = "two\r\nlines".into();
     run.series[0].summary.p99 = None;
-    let out = written(&Csv, &run);
+    let out = written(csv::write, &run);
     let text = out;
     assert!(text.contains("wait,two? lines,\"fifo:40, slack \"\"1ns\"\"\",overshoot,100000,4000,"), "{text}");
     run.series.clear();
-    let out = written(&Csv, &run);
+    let out = written(csv::write, &run);
     assert!(out.starts_with("experiment,subject,conditions,quantity,count,"));
 }
 
 #[test]
 fn csv_reports_a_full_disk() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
-    let error = Csv.write(&plain_run(), &mut &full).unwrap_err();
+    let error = csv::write(&plain_run(), &mut &full).unwrap_err();
     assert!(matches!(&error, Error::Io(source) if source.kind() == std::io::ErrorKind::StorageFull), "{error}");
 }
 

@@ -4,7 +4,7 @@ use crate::common::{lever_run, run};
 use crate::forms::{shown, written};
 use insta::assert_snapshot;
 use punctual_record::{CallPath, PathSource, PathStep, Run};
-use punctual_report::export::{Html, Markdown, text};
+use punctual_report::export::{html, markdown, text};
 use punctual_report::{Document, Style};
 
 fn path(method: &str, source: PathSource, steps: &[(u32, &str, u64)]) -> CallPath {
@@ -101,7 +101,7 @@ fn long_deep_and_hostile_paths_do_no_harm() {
     let text = shown(&run, &Style::default());
     assert!(!text.contains('\u{1b}') && text.lines().all(|line| line.chars().count() <= 100), "{text}");
     assert!(text.contains("and 4600 more steps"));
-    assert!(!written(&Html, &run).split("<script").next().unwrap().contains("<b>"));
-    assert!(!written(&Markdown, &run).contains("<b>"));
+    assert!(!written(html::write, &run).split("<script").next().unwrap().contains("<b>"));
+    assert!(!written(markdown::write, &run).contains("<b>"));
     assert!(shown(&run, &Style { unicode: false, ..Style::default() }).is_ascii());
 }

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use insta::assert_snapshot;
 use punctual_record::experiment::Other;
 use punctual_record::{Distribution, Experiment, Notice, Param, Run, Series};
-use punctual_report::export::{Csv, Exporter as _, Markdown, OpenMetrics, csv, hgrm};
+use punctual_report::export::{csv, hgrm, markdown, openmetrics};
 
 fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut out = Vec::new();
@@ -19,11 +19,11 @@ fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
 }
 
 fn as_markdown(run: &Run) -> String {
-    written(&Markdown, run)
+    written(markdown::write, run)
 }
 
 fn as_openmetrics(run: &Run) -> String {
-    written(&OpenMetrics, run)
+    written(openmetrics::write, run)
 }
 
 fn small() -> Run {
@@ -194,7 +194,7 @@ fn an_index_says_which_file_has_which_series() {
 fn csv_has_no_empty_column() {
     let mut run = small();
     let header = |run: &Run| {
-        let text = text(|out| Csv.write(run, out).unwrap());
+        let text = text(|out| csv::write(run, out).unwrap());
         text.lines().next().unwrap_or_default().to_owned()
     };
     assert!(header(&run).contains(",cpu_share,"), "{}", header(&run));

@@ -1,7 +1,7 @@
 //! The verdict on runs made by hand: what is advised, what is not, and what must not be said.
 
 use punctual_record::{Notice, Run};
-use punctual_report::export::Json;
+use punctual_report::export::Reported;
 use punctual_report::verdict::{Advice, Level, Standing};
 use punctual_report::{Document, Style, Verdict};
 
@@ -148,7 +148,7 @@ fn the_first_screen_is_a_screen() {
 #[test]
 fn json_has_the_same_advice() {
     let run = remedies_run(20_000, 52_100, 52_100);
-    let text = written(&Json, &run);
+    let text = written(Reported::write_json, &run);
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let advice = json["advice"].as_array().unwrap();
     assert_eq!(advice.len(), Verdict::from_run(&run).advice.len());

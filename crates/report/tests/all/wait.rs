@@ -4,7 +4,7 @@ use crate::common::{Made, run, set};
 use crate::forms::{shown, written};
 use insta::assert_snapshot;
 use punctual_record::{Quantity, Run};
-use punctual_report::export::csv::Csv;
+use punctual_report::export::csv;
 use punctual_report::{Style, Verdict};
 
 const OTHER: &str = "SCHED_OTHER";
@@ -118,14 +118,14 @@ fn elapsed_time_and_error_stand_beside_lateness() {
     let narrow = shown(&run, &Style { width: 80, ..Style::default() });
     let table = narrow.split_once("\nwait 1 µs\n").expect("the table").1;
     assert!(!table.lines().next().unwrap().contains("elapsed"), "dropped first: {table}");
-    let csv = written(&Csv, &run);
+    let csv = written(csv::write, &run);
     let cells: Vec<Vec<&str>> = csv.lines().map(|line| line.rsplit(',').take(2).collect()).collect();
     assert_eq!(cells[0], ["error_share", "elapsed_p50_ns"]);
     let late = run.series[0].summary.p50.unwrap();
     assert_eq!(cells[1], [(late as f64 / 1e3).to_string(), (1_000 + late).to_string()]);
     let mut absolute = run;
     absolute.series.iter_mut().for_each(|series| series.quantity = Quantity::Lateness);
-    let csv = written(&Csv, &absolute);
+    let csv = written(csv::write, &absolute);
     assert!(!csv.contains("elapsed_p50_ns") && !csv.contains("error_share"), "{csv}");
 }
 

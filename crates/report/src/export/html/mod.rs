@@ -18,40 +18,26 @@ use punctual_record::{Run, WriteError};
 use sha2::{Digest as _, Sha256};
 
 use crate::document::{Album, Block, Document, Item, Phrase, Section};
-use crate::export::exporter::{Error, Exporter, Reported};
+use crate::export::exporter::{Error, Reported};
 use crate::export::html::figure::{figure, small, table};
 
-/// The page.
-#[derive(Debug, Clone, Copy)]
-pub struct Html;
-
-impl<T: Reported> Exporter<T> for Html {
-    fn name(&self) -> &'static str {
-        "html"
-    }
-
-    fn about(&self) -> &'static str {
-        "HTML page with charts; works offline and holds the whole run"
-    }
-
-    fn is_for_people(&self) -> bool {
-        true
-    }
-
-    fn write(&self, subject: &T, out: &mut dyn Write) -> Result<(), Error> {
-        let run = subject.run();
-        let holds = html! {
-            @if run.is_some() {
-                "This file holds the whole run: " code { "punctual report FILE.html --json" } " gives it back. It needs no network."
-            } @else {
-                "docs/method.md explains the statistics. This page needs no network."
-            }
-        };
-        out.write_all(page(&subject.document(true), &holds).into_string().as_bytes())?;
-        run.map_or(Ok(()), |run| write_run(run, out))?;
-        out.write_all(END.as_bytes())?;
-        Ok(out.flush()?)
-    }
+/// Writes the page.
+///
+/// # Errors
+/// Errors of the writer, and a run that JSON cannot hold.
+pub fn write<T: Reported>(subject: &T, out: &mut dyn Write) -> Result<(), Error> {
+    let run = subject.run();
+    let holds = html! {
+        @if run.is_some() {
+            "This file holds the whole run: " code { "punctual report FILE.html --json" } " gives it back. It needs no network."
+        } @else {
+            "docs/method.md explains the statistics. This page needs no network."
+        }
+    };
+    out.write_all(page(&subject.document(true), &holds).into_string().as_bytes())?;
+    run.map_or(Ok(()), |run| write_run(run, out))?;
+    out.write_all(END.as_bytes())?;
+    Ok(out.flush()?)
 }
 
 /// A file's first bytes look like a page rather than like JSON.

@@ -13,33 +13,16 @@ mod table;
 use std::io::Write;
 
 use crate::document::{Block, Document, Level, Note, Paint, Phrase, Section};
-use crate::export::exporter::{Error, Exporter, Reported};
+use crate::export::exporter::{Error, Reported};
 use crate::export::text::blocks::of_first_screen;
 use crate::export::text::style::paragraph;
 
 pub(super) use letters::in_letters;
 pub use style::Style;
 
-/// Text in this style.
-#[derive(Debug, Clone, Copy)]
-pub struct Text(pub Style);
-
-impl<T: Reported> Exporter<T> for Text {
-    fn name(&self) -> &'static str {
-        "text"
-    }
-
-    fn about(&self) -> &'static str {
-        "All tables, as text"
-    }
-
-    fn is_for_people(&self) -> bool {
-        true
-    }
-
-    fn write(&self, subject: &T, out: &mut dyn Write) -> Result<(), Error> {
-        Ok(out.write_all(render(&subject.document(false), &self.0).as_bytes())?)
-    }
+/// Writes all tables as plain text.
+pub(super) fn write<T: Reported>(subject: &T, out: &mut dyn Write) -> Result<(), Error> {
+    Ok(out.write_all(render(&subject.document(false), &Style::PLAIN).as_bytes())?)
 }
 
 /// The document as text, each line ended, none wider than the style says (but for a long word).

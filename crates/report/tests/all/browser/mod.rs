@@ -12,12 +12,12 @@ use std::path::PathBuf;
 use self::chromium::Browser;
 use punctual_record::Run;
 use punctual_report::compare::{Comparison, Options, Side, compare};
-use punctual_report::export::{Html, html};
+use punctual_report::export::html;
 
 fn saved(run: &Run) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.html");
-    std::fs::write(&path, written(&Html, run)).unwrap();
+    std::fs::write(&path, written(html::write, run)).unwrap();
     (folder, path)
 }
 
@@ -73,7 +73,7 @@ fn opened_comparison(run: &Run) -> Option<(Browser, tempfile::TempDir)> {
     let mut browser = Browser::start()?;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("comparison.html");
-    std::fs::write(&path, written(&Html, &unjudged(compared(run)))).unwrap();
+    std::fs::write(&path, written(html::write, &unjudged(compared(run)))).unwrap();
     browser.emulate(1200, "light", "screen");
     browser.open(&path);
     browser.eval("document.querySelectorAll('details.chapter').forEach(d => { d.open = true; })");
@@ -319,7 +319,7 @@ fn a_hostile_run_stays_text() {
 #[test]
 fn the_run_comes_back_out_of_its_page() {
     let page_of = |run: &Run| {
-        let page = written(&Html, run).into_bytes();
+        let page = written(html::write, run).into_bytes();
         assert!(html::is_page(&page));
         Run::from_json(html::embedded_run(&page).unwrap())
     };
