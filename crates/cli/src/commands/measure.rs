@@ -103,8 +103,7 @@ pub(super) fn measure_watched(
     let verdict = gate::evaluate(&run);
     // A run that failed half-way is reported too.
     let all_written = deliver(&run, wanted, outputs) && traced;
-    let phrases = gate::phrases(&verdict, &run);
-    terminal::say(&text::phrases(&phrases, &terminal::style_for_notices(wanted.color)));
+    terminal::say(&text::phrases(verdict.phrases(), &terminal::style_for_notices(wanted.color)));
     let exit = match Exit::of(&stop) {
         Exit::Done if !run.limits.is_empty() && !verdict.all_kept() => verdict.outcome().into(),
         exit => exit.unless_lost(all_written),

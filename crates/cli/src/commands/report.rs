@@ -145,8 +145,7 @@ fn said(args: &ReportArgs, run: &Run, exit: Exit) -> Exit {
         return exit;
     }
     let judgement = gate::evaluate(run);
-    let phrases = gate::phrases(&judgement, run);
-    terminal::say(&text::phrases(&phrases, &terminal::style_for_notices(args.color)));
+    terminal::say(&text::phrases(judgement.phrases(), &terminal::style_for_notices(args.color)));
     if judgement.all_kept() { exit } else { judgement.outcome().into() }
 }
 

@@ -1,7 +1,6 @@
 //! A comparison as a [`Document`]: first screen, limits, differences as tables and as a forest plot, detectable differences, and changed
 //! surroundings.
 
-use crate::compare::limit::Judgement;
 use crate::compare::outcome::{FigureComparison, Range, SeriesComparison, Verdict};
 use crate::compare::words::{self, MOST, change, interval};
 use crate::compare::{Comparison, Figure, RunName};
@@ -12,7 +11,7 @@ use crate::document::{
 };
 use crate::format::{sanitize, units};
 use crate::pictures::{self, Curve};
-use crate::verdict::gate::Gate;
+use crate::verdict::gate::{Gate, Judgement};
 
 /// A comparison, with the verdict on its limits, if any.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +26,7 @@ impl Compared {
     /// The verdict on the limits in a word, with its reason; `None` without limits.
     #[must_use]
     pub fn gate(&self) -> Option<Gate> {
-        self.judgement.as_ref().map(|judgement| words::gate(judgement, &self.comparison))
+        self.judgement.as_ref().map(Gate::new)
     }
 
     /// The verdict on the limits in a sentence, and that the old runs are of another machine or kernel.
@@ -43,7 +42,7 @@ impl Document {
     pub fn of_comparison(compared: &Compared) -> Self {
         let comparison = &compared.comparison;
         let mut sections: Vec<Section> = Vec::new();
-        sections.extend(compared.judgement.as_ref().map(|judgement| limits(judgement, comparison)));
+        sections.extend(compared.judgement.as_ref().map(limits));
         let forest = album(comparison).map(Block::Album);
         sections.extend(forest.map(|album| Section::new("Changes and their intervals").with(album)));
         let overlay = overlay(comparison).map(Block::Album);
@@ -68,8 +67,8 @@ fn folded(heading: &str, block: Block) -> Section {
     Section { folded: true, ..Section::new(heading).with(block) }
 }
 
-fn limits(judgement: &Judgement, comparison: &Comparison) -> Section {
-    let mut phrases = words::judged(judgement, comparison);
+fn limits(judgement: &Judgement) -> Section {
+    let mut phrases: Vec<Phrase> = judgement.phrases().cloned().collect();
     let (failed, unjudged) = (judgement.failed.len(), judgement.unjudged.len());
     let text = match phrases.is_empty() {
         true => format!("All {} judged figures keep them.", judgement.kept),

@@ -8,10 +8,12 @@ use std::fmt;
 
 use punctual_record::Quantity;
 
-use crate::verdict::gate::{self, Missing, check, is_about};
-
-use super::{Comparison, Figure, Unmatched, WhyUnmatched};
-use crate::compare::outcome::{Difference, FigureComparison, Verdict};
+use crate::compare::outcome::{Difference, FigureComparison, SeriesComparison, Verdict};
+use crate::compare::words::{change, interval, settings};
+use crate::compare::{Comparison, Figure, Unmatched, WhyUnmatched};
+use crate::document::{Level, Phrase};
+use crate::format::{sanitize, unbroken};
+use crate::verdict::gate::{Judgement, Missing, check, is_about};
 
 /// Size of a limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,6 +54,25 @@ impl Limit {
     pub(super) fn is_about(&self, experiment: &str, subject: &str, quantity: Quantity) -> bool {
         is_about(self.subject.as_deref(), experiment, subject, quantity)
     }
+
+    /// The increase in ns that it forbids; `None`: an old figure that is not above zero has no shares.
+    pub(super) fn bound_ns(&self, old_ns: f64) -> Option<f64> {
+        match self.amount {
+            Amount::Ns(ns) => Some(ns as f64),
+            Amount::Share(share) => (old_ns > 0.0).then_some(share * old_ns),
+        }
+    }
+
+    /// Its figures, each with the place of its series.
+    pub(super) fn figures<'c>(
+        &self,
+        comparison: &'c Comparison,
+    ) -> impl Iterator<Item = (usize, &'c FigureComparison)> {
+        let series = comparison.series.iter().enumerate();
+        let series = series.filter(|(_, one)| self.is_about(&one.experiment, &one.subject, one.quantity));
+        let all = series.flat_map(|(place, series)| series.figures.iter().map(move |figure| (place, figure)));
+        all.filter(|(_, one)| self.figure.is_none_or(|figure| figure == one.figure))
+    }
 }
 
 /// Checks that each limit is about a series of either side.
@@ -69,34 +90,13 @@ pub fn check_subjects(limits: &[Limit], comparison: &Comparison) -> Result<(), M
     if there.is_empty() { Ok(()) } else { check(limits.iter().map(|limit| limit.subject.as_deref()), &there) }
 }
 
-/// A figure beyond a limit, or one that cannot be judged.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Finding {
-    /// The limit.
-    pub limit: Limit,
-    /// Index in [`Comparison::series`]; `None` for a subject that only the old runs have, or for none at all.
-    pub series: Option<usize>,
-    /// The figure.
-    pub figure: Option<Figure>,
-    /// The increase, or why it cannot be judged.
-    pub what: What,
-}
-
-/// The finding.
-#[derive(Debug, Clone, PartialEq)]
-pub enum What {
-    /// Significantly worse by this much.
-    Worse(Difference),
+/// What was found of a figure that is not shown to keep its limit.
+pub(super) enum What {
+    /// Significantly worse by more.
+    Worse,
     /// The noise of the figure could hide a change by the limit. The number is of interleaved runs a side that show it.
-    Blind(Difference, Option<u32>),
-    /// Not comparable.
-    Unknown(String),
-    /// A series that only the old runs have, or whose new conditions were asked for otherwise.
-    Unmatched(Unmatched),
+    Blind(Option<u32>),
 }
-
-/// The verdict on the limits.
-pub type Judgement = gate::Judgement<Finding>;
 
 /// Judges a comparison by every limit.
 #[must_use]
@@ -104,66 +104,90 @@ pub fn evaluate(limits: &[Limit], comparison: &Comparison) -> Judgement {
     judged(limits, comparison, judge)
 }
 
-/// The same, each figure judged by this.
+/// The same, each difference judged by this; its last argument is the limit in ns.
 pub(super) fn judged(
     limits: &[Limit],
     comparison: &Comparison,
-    judge: impl Fn(&Limit, &FigureComparison) -> Option<What>,
+    judge: impl Fn(&Limit, Verdict, &Difference, f64) -> Option<What>,
 ) -> Judgement {
     let mut judgement = Judgement::default();
     for limit in limits {
-        let finding = |series, figure, what| Finding { limit: limit.clone(), series, figure, what };
-        let mut met = 0;
-        for (place, series) in comparison.series.iter().enumerate() {
-            if !limit.is_about(&series.experiment, &series.subject, series.quantity) {
-                continue;
-            }
-            let figures = series.figures.iter().filter(|one| limit.figure.is_none_or(|figure| figure == one.figure));
-            for figure in figures {
-                met += 1;
-                let found = judge(limit, figure).map(|what| finding(Some(place), Some(figure.figure), what));
-                match found {
-                    None => judgement.kept += 1,
-                    Some(found @ Finding { what: What::Worse(_), .. }) => judgement.failed.push(found),
-                    Some(found) => judgement.unjudged.push(found),
+        let mut met = false;
+        for (place, figure) in limit.figures(comparison) {
+            met = true;
+            let series = &comparison.series[place];
+            let name = || format!("{} of {}", figure.figure.name(), comparison.names.anywhere(series));
+            let unknown = |why: &str| Some(unjudged(limit, &format!("{}: {}", name(), sanitize(why))));
+            let phrase = match figure.difference.as_ref().map(|known| (known, limit.bound_ns(known.old_ns))) {
+                None => unknown(figure.why.as_deref().unwrap_or_default()),
+                Some((_, None)) => unknown("the old figure is not above zero: it has no shares"),
+                Some((known, Some(bound_ns))) => {
+                    let what = judge(limit, figure.verdict, known, bound_ns);
+                    what.map(|what| phrase(limit, what, &name(), (known, series)))
                 }
-            }
+            };
+            judgement.add(Some(place), phrase);
         }
         // A series that only the new runs have cannot be worse.
-        let counts = |series: &&Unmatched| {
-            series.why != WhyUnmatched::OnlyNew && limit.is_about(&series.experiment, &series.subject, series.quantity)
+        let counts = |one: &&Unmatched| {
+            one.why != WhyUnmatched::OnlyNew && limit.is_about(&one.experiment, &one.subject, one.quantity)
         };
         for missing in comparison.unmatched.iter().filter(counts) {
-            met += 1;
-            judgement.unjudged.push(finding(None, None, What::Unmatched(missing.clone())));
+            met = true;
+            judgement.add(None, Some(without_partner(limit, missing)));
         }
-        if met == 0 {
-            let why = "nothing that it is about is in both old and new runs".to_owned();
-            judgement.unjudged.push(finding(None, None, What::Unknown(why)));
+        if !met {
+            judgement.add(None, Some(unjudged(limit, "nothing that it is about is in both old and new runs")));
         }
     }
     judgement
 }
 
-/// The violation of a figure; `None` if it keeps the limit.
-fn judge(limit: &Limit, figure: &FigureComparison) -> Option<What> {
-    let Some(difference) = figure.difference else {
-        return Some(What::Unknown(figure.why.clone().unwrap_or_default()));
+/// What became of a figure; `None` if it keeps the limit.
+fn judge(limit: &Limit, verdict: Verdict, known: &Difference, bound_ns: f64) -> Option<What> {
+    let (by, bound) = match (limit.amount, known.by_share) {
+        (Amount::Share(bound), Some(share)) => (share, bound),
+        _ => (known.by_ns, bound_ns),
     };
-    // The change, its bound, and nanoseconds to each unit of both.
-    let (by, bound, unit_ns) = match (limit.amount, difference.by_share) {
-        (Amount::Ns(ns), _) => (difference.by_ns, ns as f64, 1.0),
-        (Amount::Share(bound), Some(share)) => (share, bound, difference.old_ns),
-        (Amount::Share(_), None) => {
-            return Some(What::Unknown("the old figure is not above zero: it has no shares".into()));
-        }
-    };
-    match figure.verdict {
-        Verdict::Worse if by.value >= bound => Some(What::Worse(difference)),
-        Verdict::NoDifference if by.high - by.value > bound => {
-            Some(What::Blind(difference, difference.runs_to_show(bound * unit_ns)))
-        }
-        Verdict::Worse | Verdict::Better | Verdict::NoDifference => None,
-        Verdict::NotComparable => Some(What::Unknown(figure.why.clone().unwrap_or_default())),
+    match verdict {
+        Verdict::Worse if by.value >= bound => Some(What::Worse),
+        Verdict::NoDifference if by.high - by.value > bound => Some(What::Blind(known.runs_to_show(bound_ns))),
+        _ => None,
     }
+}
+
+/// What is said of a figure that moved.
+fn phrase(limit: &Limit, what: What, name: &str, (known, series): (&Difference, &SeriesComparison)) -> Phrase {
+    let amount = unbroken(&format!("{} {}", change(known), interval(known)));
+    match what {
+        What::Worse => {
+            // That they are the cause is not shown: other things may have changed with them.
+            let settings = settings(series).join(", ");
+            let cause = if settings.is_empty() { settings } else { format!(" Probable cause: {settings}.") };
+            let limit = sanitize(&limit.to_string());
+            Phrase::new(Level::Exceeded, format!("{name} is worse by {amount}; limit: {limit}.{cause}"))
+        }
+        What::Blind(runs) => {
+            let remedy = match runs {
+                Some(runs) => format!("take about {runs} interleaved runs a side, or a wider limit."),
+                None => "widen the limit: the noise of a thousand runs a side exceeds it.".to_owned(),
+            };
+            unjudged(limit, &format!("{name}: a change by the limit could hide in {amount}")).remedy(remedy)
+        }
+    }
+}
+
+/// What is said of a series that only the old runs have, or whose new conditions were asked for otherwise.
+fn without_partner(limit: &Limit, one: &Unmatched) -> Phrase {
+    let phrase = unjudged(limit, &sanitize(&format!("{} under {}: {}", one.subject, one.conditions, one.why)));
+    match one.why {
+        WhyUnmatched::AskedOtherwise(_) | WhyUnmatched::OtherParameters(_) => {
+            phrase.remedy("compare series of other requests with --across-conditions.")
+        }
+        WhyUnmatched::OnlyOld | WhyUnmatched::OnlyNew => phrase,
+    }
+}
+
+fn unjudged(limit: &Limit, why: &str) -> Phrase {
+    Phrase::new(Level::Unjudged, format!("{why}; limit: {}.", sanitize(&limit.to_string())))
 }

@@ -1,7 +1,6 @@
 //! The first screen of a comparison: what got worse and what better, by how much, the probable cause, the largest changes as a table, and
 //! what was compared.
 
-use crate::compare::limit::Judgement;
 use crate::compare::outcome::Short;
 use crate::compare::outcome::{Change, Difference, FigureComparison, SeriesComparison, Verdict};
 use crate::compare::side::WhyUnmatched;
@@ -10,6 +9,7 @@ use crate::compare::{Comparison, Figure, RunName, causes};
 use crate::document::{Album, Block, Column, Columns, Note, Paint, Section, Table};
 use crate::format::{counted, cut, distinct, listed, sanitize, sentence, unbroken, units};
 use crate::pictures::dots::{Overlaid, overlaid};
+use crate::verdict::gate::{Gate, Judgement};
 
 /// Most rows: all changes that are shown, as far as these, and other figures as far as those. The full report has all.
 const ROWS: (usize, usize) = (40, 8);
@@ -67,7 +67,7 @@ impl Moved<'_> {
 /// The sections.
 pub(super) fn sections(comparison: &Comparison, judgement: Option<&Judgement>) -> Vec<Section> {
     let moved = moved(comparison);
-    let gate = judgement.map(|judgement| Block::Line(words::gate(judgement, comparison).sentence));
+    let gate = judgement.map(|judgement| Block::Line(Gate::new(judgement).sentence));
     let mut sections: Vec<Section> = gate.map(|line| Section::default().with(line)).into_iter().collect();
     let mut answer = answer(comparison, &moved);
     let cause = cause(&moved).filter(|_| !names_cause(judgement, comparison));

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use punctual_record::Run;
 
-use crate::compare::limit::{self, Amount, Judgement, Limit, What};
-use crate::compare::outcome::FigureComparison;
+use crate::compare::limit::{self, Limit, What};
+use crate::compare::outcome::Difference;
 use crate::compare::side::Measured;
 use crate::compare::{Compared, Comparison, Figure, Options, Side, SideError, compare};
 use crate::evidence::distributions::student_quantile;
 use crate::evidence::{LEVEL, Reading, SCALE, Shift};
-use crate::verdict::gate::Outcome;
+use crate::verdict::gate::{Judgement, Outcome};
 
 /// The first look. Each further one doubles the time, so that the last ones still have a part of the error probability to spend.
 const FIRST: Duration = Duration::from_secs(2);
@@ -75,16 +75,16 @@ impl Gate {
         let figures = self.figures(&comparison);
         let level = level(&times, self.looks, self.at_most);
         self.looks += 1;
-        let judge = |limit: &Limit, figure: &FigureComparison| judge(limit, figure, (level, figures), is_over);
-        let judgement = limit::judged(&self.limits, &comparison, judge);
+        let judgement = limit::judged(&self.limits, &comparison, |_, _, difference, bound_ns| {
+            judge(difference, bound_ns, (level, figures), is_over)
+        });
         let is_last = is_over || judgement.outcome() != Outcome::Undecided || !can_be_decided(&judgement);
         Ok(Look { compared: Compared { comparison, judgement: Some(judgement) }, is_last })
     }
 
     /// How many figures the limits are about: each may be a false alarm.
     fn figures(&self, comparison: &Comparison) -> usize {
-        let judgement = limit::judged(&self.limits, comparison, |_, _| None);
-        judgement.kept.max(1)
+        self.limits.iter().flat_map(|limit| limit.figures(comparison)).count().max(1)
     }
 
     /// How long it will probably take, if nothing has changed, by how the old runs wander. `None`: longer than it may.
@@ -117,7 +117,8 @@ fn decides(limit: &Limit, reading: Reading, shorter: f64, level: f64) -> bool {
     /// The 75 % quantile of a normal variable.
     const THREE_OF_FOUR: f64 = 0.674_490;
     let Reading { place, noise, floor } = reading;
-    let Some(bound) = bound(limit, SCALE.figure(place)) else { return false };
+    let old_ns = SCALE.figure(place);
+    let Some(bound) = limit.bound_ns(old_ns).map(|by_ns| on_scale(old_ns, by_ns)) else { return false };
     let variance = noise + noise * shorter + 2.0 * floor;
     // Both runs' noise has the freedom of one run's Allan variance.
     let freedom = 8.0;
@@ -140,14 +141,9 @@ fn level(times: &[Duration], look: usize, at_most: Duration) -> f64 {
     spent(times.get(look).copied().unwrap_or(at_most)) - before
 }
 
-/// The limit as a difference on the comparison's scale.
-fn bound(limit: &Limit, old_ns: f64) -> Option<f64> {
-    let by_ns = match limit.amount {
-        Amount::Ns(ns) => ns as f64,
-        Amount::Share(share) if old_ns > 0.0 => share * old_ns,
-        Amount::Share(_) => return None,
-    };
-    Some(SCALE.place(old_ns + by_ns) - SCALE.place(old_ns))
+/// An increase on the comparison's scale.
+fn on_scale(old_ns: f64, by_ns: f64) -> f64 {
+    SCALE.place(old_ns + by_ns) - SCALE.place(old_ns)
 }
 
 /// What is shown of a figure.
@@ -171,30 +167,19 @@ fn shown(shift: &Shift, bound: f64, (level, figures): (f64, usize), is_over: boo
 }
 
 /// The violation of a figure; `None` if it is shown to keep the limit.
-fn judge(limit: &Limit, figure: &FigureComparison, level: (f64, usize), is_over: bool) -> Option<What> {
-    let Some(difference) = figure.difference else {
-        return Some(What::Unknown(figure.why.clone().unwrap_or_default()));
-    };
-    let Some(bound) = bound(limit, difference.old_ns) else {
-        return Some(What::Unknown("the old figure is not above zero: it has no shares".into()));
-    };
+fn judge(difference: &Difference, bound_ns: f64, level: (f64, usize), is_over: bool) -> Option<What> {
+    let bound = on_scale(difference.old_ns, bound_ns);
     match shown(&difference.shift, bound, level, is_over) {
         Shown::Kept => None,
-        Shown::Exceeded => Some(What::Worse(difference)),
-        Shown::Neither => {
-            let ns = SCALE.figure(difference.shift.from + bound) - difference.old_ns;
-            Some(What::Blind(difference, difference.runs_to_show(ns)))
-        }
+        Shown::Exceeded => Some(What::Worse),
+        Shown::Neither => Some(What::Blind(difference.runs_to_show(bound_ns))),
     }
 }
 
 /// Whether more samples could decide what is open.
 fn can_be_decided(judgement: &Judgement) -> bool {
     // A percentile without enough samples has them later.
-    judgement
-        .unjudged
-        .iter()
-        .any(|finding| matches!(finding.what, What::Blind(..) | What::Unknown(_)) && finding.figure.is_some())
+    judgement.unjudged.iter().any(|finding| finding.series.is_some())
 }
 
 #[cfg(test)]
@@ -202,6 +187,7 @@ mod tests {
     use punctual_record::statistics::{Random, median};
 
     use super::*;
+    use crate::compare::limit::Amount;
     use crate::evidence::{difference, noise};
 
     /// A machine whose rounds scatter, and wander slowly by as much.
@@ -249,7 +235,8 @@ mod tests {
             rounds.extend(machine.rounds((wanted - rounds.len()) as u32));
             let draft = difference::apart(&[old], &[reading(&rounds, grown.ln_1p())]).unwrap();
             let shift = draft.settled(None);
-            let bound = bound(&limit, SCALE.figure(shift.from)).unwrap();
+            let old_ns = SCALE.figure(shift.from);
+            let bound = on_scale(old_ns, limit.bound_ns(old_ns).unwrap());
             let said = shown(&shift, bound, (level(&times, look, AT_MOST), 1), look + 1 == times.len());
             if said != Shown::Neither {
                 return (said, *time);

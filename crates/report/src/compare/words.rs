@@ -3,14 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::compare::limit::{Finding, Judgement, What};
 use crate::compare::outcome::measured;
 use crate::compare::outcome::{Difference, FigureComparison, Range, SeriesComparison, Verdict};
-use crate::compare::{Change, Comparison, Figure, Unmatched, WhyUnmatched};
-use crate::document::{Level, Phrase};
-use crate::format::{listed, naming, sanitize, unbroken, units};
-use crate::verdict::gate::Gate;
-use punctual_record::Hint;
+use crate::compare::{Change, Comparison, Figure};
+use crate::format::{listed, naming, sanitize, units};
 use punctual_record::statistics::median;
 
 /// Most rows of a table and most items of a list.
@@ -156,55 +152,7 @@ pub(crate) fn changes(comparison: &Comparison) -> Vec<String> {
     comparison.changes.iter().map(tell).collect()
 }
 
-/// The verdict on the limits: failures first, then unjudged figures.
-pub(super) fn judged(judgement: &Judgement, comparison: &Comparison) -> Vec<Phrase> {
-    let failed = judgement.failed.iter().map(|finding| (Level::Exceeded, finding));
-    let unjudged = judgement.unjudged.iter().map(|finding| (Level::Unjudged, finding));
-    failed.chain(unjudged).map(|(level, finding)| phrase(level, finding, comparison)).collect()
-}
-
-/// The verdict on the limits, as a word and its reason.
-pub(crate) fn gate(judgement: &Judgement, comparison: &Comparison) -> Gate {
-    Gate::new(judgement, &judged(judgement, comparison))
-}
-
 /// The settings that held otherwise on the new side: the machine's, where nothing else was asked for.
 pub(super) fn settings(series: &SeriesComparison) -> Vec<String> {
     series.changed.iter().map(Change::in_words).collect()
-}
-
-fn phrase(level: Level, finding: &Finding, comparison: &Comparison) -> Phrase {
-    let limit = sanitize(&finding.limit.to_string());
-    let series = finding.series.and_then(|place| comparison.series.get(place));
-    let subject = match (series, finding.figure) {
-        (Some(series), Some(figure)) => format!("{} of {}", figure.name(), comparison.names.anywhere(series)),
-        _ => String::new(),
-    };
-    let amount = |difference: &Difference| unbroken(&format!("{} {}", change(difference), interval(difference)));
-    let text = match &finding.what {
-        What::Worse(difference) => {
-            // That they are the cause is not shown: other things may have changed with them.
-            let cause = series.map(settings).filter(|told| !told.is_empty());
-            let cause = cause.map_or(String::new(), |told| format!(" Probable cause: {}.", told.join(", ")));
-            format!("{subject} is worse by {}; limit: {limit}.{cause}", amount(difference))
-        }
-        What::Blind(difference, _) => {
-            format!("{subject}: a change by the limit could hide in {}; limit: {limit}.", amount(difference))
-        }
-        What::Unmatched(one) => {
-            let why = format!("{} under {}: {}", one.subject, one.conditions, one.why);
-            format!("{}; limit: {limit}.", sanitize(&why))
-        }
-        What::Unknown(why) if subject.is_empty() => format!("{}; limit: {limit}.", sanitize(why)),
-        What::Unknown(why) => format!("{subject}: {}; limit: {limit}.", sanitize(why)),
-    };
-    let remedy = match &finding.what {
-        What::Blind(_, Some(runs)) => Some(format!("take about {runs} interleaved runs a side, or a wider limit.")),
-        What::Unmatched(Unmatched {
-            why: WhyUnmatched::AskedOtherwise(_) | WhyUnmatched::OtherParameters(_), ..
-        }) => Some("compare series of other requests with --across-conditions.".to_owned()),
-        What::Blind(_, None) => Some("widen the limit: the noise of a thousand runs a side exceeds it.".to_owned()),
-        _ => None,
-    };
-    Phrase { remedy: remedy.map(Hint::from), ..Phrase::new(level, text) }
 }

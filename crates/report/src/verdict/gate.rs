@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use punctual_record::{Key, Quantile, Quantity, Run, Series, Summary};
+use punctual_record::{Key, Limit, Quantile, Quantity, Run, Series, Summary};
 use serde::Serialize;
 
 use crate::document::{Level, Phrase};
@@ -52,10 +52,10 @@ pub struct Gate {
 
 impl Gate {
     /// With the finding that decides it, or what was judged.
-    pub(crate) fn new<F>(judgement: &Judgement<F>, phrases: &[Phrase]) -> Self {
+    pub(crate) fn new(judgement: &Judgement) -> Self {
         let (outcome, kept) = (judgement.outcome(), judgement.kept);
         let word = outcome.word();
-        let findings: Vec<String> = phrases.iter().map(finding).collect();
+        let findings: Vec<String> = judgement.phrases().map(finding).collect();
         let sentence = match findings.as_slice() {
             [] if kept == 0 => format!("{word}: nothing was judged."),
             [] => format!("{word}: {kept} figure{} judged, none beyond its limit.", if kept == 1 { "" } else { "s" }),
@@ -68,10 +68,7 @@ impl Gate {
     /// The verdict on a run; `None` where it has no limits.
     #[must_use]
     pub fn from_run(run: &Run) -> Option<Self> {
-        (!run.limits.is_empty()).then(|| {
-            let judgement = evaluate(run);
-            Self::new(&judgement, &phrases(&judgement, run))
-        })
+        (!run.limits.is_empty()).then(|| Self::new(&evaluate(run)))
     }
 }
 
@@ -85,32 +82,36 @@ fn finding(phrase: &Phrase) -> String {
 /// A figure beyond a limit, or one that cannot be judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// Index in `Run::limits`.
-    pub limit: usize,
-    /// Index in `Run::series`; `None`: the run has no series that the limit is about.
+    /// Its place among the series of the run or of the comparison; `None`: there is none that the limit is about.
     pub series: Option<usize>,
-    /// The figure in ns: an integer for all but the mean.
-    pub value_ns: Option<f64>,
+    /// What is said of it.
+    pub phrase: Phrase,
 }
 
 /// What became of limits, on a run or on a comparison.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Judgement<F> {
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Judgement {
     /// Beyond their limit.
-    pub failed: Vec<F>,
+    pub failed: Vec<Finding>,
     /// Cannot be judged.
-    pub unjudged: Vec<F>,
+    pub unjudged: Vec<Finding>,
     /// Figures that were judged and kept their limit.
     pub kept: usize,
 }
 
-impl<F> Default for Judgement<F> {
-    fn default() -> Self {
-        Self { failed: Vec::new(), unjudged: Vec::new(), kept: 0 }
+impl Judgement {
+    /// Adds what is said of a figure; `None`: it keeps its limit.
+    pub(crate) fn add(&mut self, series: Option<usize>, phrase: Option<Phrase>) {
+        let Some(phrase) = phrase else { return self.kept += 1 };
+        let findings = if phrase.level == Level::Exceeded { &mut self.failed } else { &mut self.unjudged };
+        findings.push(Finding { series, phrase });
     }
-}
 
-impl<F> Judgement<F> {
+    /// What is said of each figure beyond its limit, then of each that cannot be judged.
+    pub fn phrases(&self) -> impl Iterator<Item = &Phrase> {
+        self.failed.iter().chain(&self.unjudged).map(|finding| &finding.phrase)
+    }
+
     /// The verdict in a word.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
@@ -131,30 +132,43 @@ impl<F> Judgement<F> {
 
 /// Judges the run by its limits.
 #[must_use]
-pub fn evaluate(run: &Run) -> Judgement<Finding> {
+pub fn evaluate(run: &Run) -> Judgement {
     let mut judgement = Judgement::default();
-    for (place, limit) in run.limits.iter().enumerate() {
-        let finding = |series, value_ns| Finding { limit: place, series, value_ns };
-        let mut met = false;
-        for (series, measured) in run.series.iter().enumerate() {
-            if !is_about(limit.subject.as_deref(), measured.experiment.name(), &measured.subject, measured.quantity) {
-                continue;
-            }
-            met = true;
-            match limit.figure.figure(&measured.summary) {
-                Some(ns) if ns > limit.above_ns as f64 => judgement.failed.push(finding(Some(series), Some(ns))),
-                None => match at_least(limit.figure, &measured.summary) {
-                    Some(ns) if ns > limit.above_ns as f64 => judgement.failed.push(finding(Some(series), Some(ns))),
-                    _ => judgement.unjudged.push(finding(Some(series), None)),
-                },
-                Some(_) => judgement.kept += 1,
-            }
+    for limit in &run.limits {
+        let is_met = |series: &Series| {
+            is_about(limit.subject.as_deref(), series.experiment.name(), &series.subject, series.quantity)
+        };
+        let mut met = run.series.iter().enumerate().filter(|(_, series)| is_met(series)).peekable();
+        if met.peek().is_none() {
+            let text = format!("nothing was measured that the limit {} is about.", sanitize(&limit.to_string()));
+            judgement.add(None, Some(Phrase::new(Level::Unjudged, text)));
         }
-        if !met {
-            judgement.unjudged.push(finding(None, None));
-        }
+        met.for_each(|(place, series)| judgement.add(Some(place), phrase(run, limit, series)));
     }
     judgement
+}
+
+/// What is said of a series, unless it keeps the limit.
+fn phrase(run: &Run, limit: &Limit, series: &Series) -> Option<Phrase> {
+    let Series { summary, .. } = series;
+    let line = |state: &str| {
+        let (figure, above) = (limit.figure.name(), spoken::exact(limit.above_ns));
+        format!("{figure} of {} {state}, limit {above}.", name(run, series))
+    };
+    let known = limit.figure.figure(summary);
+    let least = known.or_else(|| at_least(limit.figure, summary));
+    match (known, least.filter(|ns| *ns > limit.above_ns as f64)) {
+        (_, Some(ns)) => {
+            let is = if known.is_some() { "is" } else { "is at least" };
+            Some(Phrase::new(Level::Exceeded, line(&format!("{is} {}", units::duration_fine(ns)))))
+        }
+        (Some(_), None) => None,
+        (None, None) => {
+            let text = line(&format!("cannot be judged from {} samples", units::count(summary.count)));
+            let remedy = format!("take {} samples", units::count(needed(limit.figure)));
+            Some(Phrase::new(Level::Unjudged, text).remedy(remedy))
+        }
+    }
 }
 
 /// A lower bound of a percentile that has too few samples: a lower percentile, or the smallest sample.
@@ -212,35 +226,6 @@ fn like(pattern: &str, name: &str) -> bool {
         rest = &rest[place + part.len()..];
     }
     rest.ends_with(last)
-}
-
-/// What is said of each figure beyond its limit, then of each that cannot be judged.
-#[must_use]
-pub fn phrases(judgement: &Judgement<Finding>, run: &Run) -> Vec<Phrase> {
-    judgement.failed.iter().chain(&judgement.unjudged).filter_map(|finding| phrase(finding, run)).collect()
-}
-
-fn phrase(finding: &Finding, run: &Run) -> Option<Phrase> {
-    let limit = run.limits.get(finding.limit)?;
-    let Some(series) = finding.series else {
-        let limit = sanitize(&limit.to_string());
-        return Some(Phrase::new(Level::Unjudged, format!("nothing was measured that the limit {limit} is about.")));
-    };
-    let series = run.series.get(series)?;
-    let line = |state: &str| {
-        let (figure, above) = (limit.figure.name(), spoken::exact(limit.above_ns));
-        format!("{figure} of {} {state}, limit {above}.", name(run, series))
-    };
-    Some(match finding.value_ns {
-        Some(ns) => {
-            let is = if limit.figure.figure(&series.summary).is_some() { "is" } else { "is at least" };
-            Phrase::new(Level::Exceeded, line(&format!("{is} {}", units::duration_fine(ns))))
-        }
-        None => {
-            let text = line(&format!("cannot be judged from {} samples", units::count(series.summary.count)));
-            Phrase::new(Level::Unjudged, text).remedy(format!("take {} samples", units::count(needed(limit.figure))))
-        }
-    })
 }
 
 /// The fewest samples that support a figure.

@@ -32,7 +32,7 @@ fn limits_are_judged_and_what_cannot_be_is_said() {
     let judgement = gate::evaluate(&run);
     assert_eq!((judgement.failed.len(), judgement.unjudged.len(), judgement.kept), (3, 1, 2));
     assert!(!judgement.all_kept());
-    assert_snapshot!(text::phrases(&gate::phrases(&judgement, &run), &Style::default()));
+    assert_snapshot!(text::phrases(judgement.phrases(), &Style::default()));
 }
 
 #[test]

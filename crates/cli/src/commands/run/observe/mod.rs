@@ -149,8 +149,7 @@ impl Watching<'_> {
 fn judged(run: &Run, wanted: &OutputArgs, outputs: Outputs, exit: Exit) -> Exit {
     let verdict = gate::evaluate(run);
     let all_written = deliver(run, wanted, outputs);
-    let phrases = gate::phrases(&verdict, run);
-    terminal::say(&text::phrases(&phrases, &terminal::style_for_notices(wanted.color)));
+    terminal::say(&text::phrases(verdict.phrases(), &terminal::style_for_notices(wanted.color)));
     match exit {
         Exit::Program(0) if !run.limits.is_empty() && !verdict.all_kept() => verdict.outcome().into(),
         Exit::Program(0) => Exit::Done.unless_lost(all_written),
