@@ -52,7 +52,7 @@ pub fn head(document: &Document, style: &Style, rows: usize) -> String {
             if text.lines().count() <= rows {
                 return text;
             }
-            if !screen.cut(cut) {
+            if cut(&mut screen).is_none() {
                 break;
             }
         }
@@ -122,44 +122,26 @@ fn with_units(text: &str) -> String {
     out
 }
 
-/// What a first screen can do without.
-#[derive(Clone, Copy)]
-enum Cut {
-    /// Rows of the last table beyond this number.
-    Rows(usize),
-    /// Advice beyond this number.
-    Advice(usize),
-    /// Sentences of the answer beyond this number.
-    Sentences(usize),
-    /// What else decides the trust.
-    Detail,
-    /// The name of the machine above the table.
-    Machine,
-    /// Empty lines, but for those before headings.
-    Space,
-    /// The code of advice.
-    Code,
-    /// What stands last, but for the first sentences of the last section.
-    Last,
-}
+/// Leaves out one thing of a kind. Returns whether there was one.
+type Cut = fn(&mut Screen) -> Option<()>;
 
-/// In this order.
+/// What a first screen can do without, in this order.
 const CUTS: [Cut; 15] = [
-    Cut::Rows(8),
-    Cut::Advice(2),
-    Cut::Rows(5),
-    Cut::Detail,
-    Cut::Sentences(6),
-    Cut::Rows(4),
-    Cut::Machine,
-    Cut::Advice(1),
-    Cut::Sentences(4),
-    Cut::Rows(3),
-    Cut::Sentences(2),
-    Cut::Rows(1),
-    Cut::Space,
-    Cut::Code,
-    Cut::Last,
+    |screen| screen.one_row_less(8),
+    |screen| screen.one_advice_less(2),
+    |screen| screen.one_row_less(5),
+    Screen::no_detail,
+    |screen| screen.one_sentence_less(6),
+    |screen| screen.one_row_less(4),
+    Screen::no_machine,
+    |screen| screen.one_advice_less(1),
+    |screen| screen.one_sentence_less(4),
+    |screen| screen.one_row_less(3),
+    |screen| screen.one_sentence_less(2),
+    |screen| screen.one_row_less(1),
+    Screen::no_space,
+    Screen::no_code,
+    Screen::no_last_block,
 ];
 
 struct Screen {
@@ -182,38 +164,25 @@ impl Screen {
         all
     }
 
-    /// Leaves out one thing of this kind. Returns whether there was one.
-    fn cut(&mut self, cut: Cut) -> bool {
-        match cut {
-            Cut::Rows(least) => {
-                let blocks = self.head.iter_mut().flat_map(|section| &mut section.blocks);
-                let tables =
-                    blocks.filter_map(|block| if let Block::Table(table) = block { Some(table) } else { None });
-                tables.collect::<Vec<_>>().into_iter().rev().any(|table| table.leave_one_out(least))
-            }
-            Cut::Advice(least) => self.one_advice_less(least).is_some(),
-            Cut::Sentences(least) => self.one_sentence_less(least).is_some(),
-            Cut::Detail => self.no_detail().is_some(),
-            Cut::Machine => self.no_machine().is_some(),
-            Cut::Space => !std::mem::replace(&mut self.tight, true),
-            Cut::Code => self.no_code(),
-            Cut::Last => {
-                let last = self.head.last_mut().map(|section| &mut section.blocks);
-                last.filter(|blocks| blocks.len() > 1).and_then(Vec::pop).is_some()
-            }
-        }
+    /// All blocks, the last one first.
+    fn blocks(&mut self) -> impl Iterator<Item = &mut Block> {
+        self.head.iter_mut().rev().flat_map(|section| section.blocks.iter_mut().rev())
+    }
+
+    /// Of the last table that has more rows.
+    fn one_row_less(&mut self, least: usize) -> Option<()> {
+        let is_less =
+            |block: &mut Block| if let Block::Table(table) = block { table.leave_one_out(least) } else { false };
+        self.blocks().any(is_less).then_some(())
     }
 
     fn one_advice_less(&mut self, least: usize) -> Option<()> {
         let advice = |block: &Block| matches!(block, Block::Numbered(items) if items.len() > least);
-        let blocks = self.head.iter_mut().find_map(|section| {
-            let at = section.blocks.iter().position(advice)?;
-            Some((at, &mut section.blocks))
-        });
-        let (at, blocks) = blocks?;
-        if let Block::Numbered(items) = &mut blocks[at] {
-            self.also.splice(0..0, items.pop().map(|item| item.name));
-        }
+        let mut blocks = self.head.iter_mut().map(|section| &mut section.blocks);
+        let blocks = blocks.find(|blocks| blocks.iter().any(advice))?;
+        let at = blocks.iter().position(advice)?;
+        let Block::Numbered(items) = &mut blocks[at] else { return None };
+        self.also.splice(0..0, items.pop().map(|item| item.name));
         let names = Block::Legend(vec![Note::always(format!("Also: {}.", self.also.join(", ")))]);
         match self.also.len() {
             1 => blocks.insert(at + 1, names),
@@ -239,10 +208,22 @@ impl Screen {
         detail(last).then(|| last.remove(1)).map(drop)
     }
 
-    fn no_code(&mut self) -> bool {
+    /// Empty lines stand before headings only.
+    fn no_space(&mut self) -> Option<()> {
+        (!std::mem::replace(&mut self.tight, true)).then_some(())
+    }
+
+    /// The first code of advice.
+    fn no_code(&mut self) -> Option<()> {
         let blocks = self.head.iter_mut().flat_map(|section| &mut section.blocks);
         let items = blocks.filter_map(|block| if let Block::Numbered(items) = block { Some(items) } else { None });
-        items.flatten().any(|item| item.code.take().is_some())
+        items.flatten().find_map(|item| item.code.take()).map(drop)
+    }
+
+    /// What stands last; the first sentences of the last section stay.
+    fn no_last_block(&mut self) -> Option<()> {
+        let last = &mut self.head.last_mut()?.blocks;
+        if last.len() > 1 { last.pop().map(drop) } else { None }
     }
 
     /// The machine is what stands above the table of figures.

@@ -79,15 +79,16 @@ impl Table {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let widest = |i: usize| {
-            self.rows.iter().filter_map(move |row| match row {
-                Row::Cells(cells, _) => cells.get(i).map(|cell| display_width(cell)),
-                Row::Label(_) => None,
-            })
-        };
-        (0..self.columns.len())
-            .map(|i| widest(i).chain([display_width(&self.columns[i].heading)]).max().unwrap_or(0))
-            .collect()
+        let texts = |i: usize| self.cells(i).chain([self.columns[i].heading.as_ref()]);
+        (0..self.columns.len()).map(|i| texts(i).map(display_width).max().unwrap_or(0)).collect()
+    }
+
+    /// The cells of a column.
+    fn cells(&self, column: usize) -> impl Iterator<Item = &str> {
+        self.rows.iter().filter_map(move |row| match row {
+            Row::Cells(cells, _) => cells.get(column).map(String::as_str),
+            Row::Label(_) => None,
+        })
     }
 
     /// The columns that fit, by their index.
@@ -140,11 +141,7 @@ impl Table {
 
     /// How the cells of a column are cut: different ones stay different.
     fn cut(&self, column: usize, width: usize, style: &Style) -> Cut {
-        let cells = self.rows.iter().filter_map(|row| match row {
-            Row::Cells(cells, _) => cells.get(column).map(String::as_str),
-            Row::Label(_) => None,
-        });
-        let cells: BTreeSet<&str> = cells.collect();
+        let cells: BTreeSet<&str> = self.cells(column).collect();
         let seen: BTreeSet<String> = cells.iter().map(|cell| cut(cell, width, style)).collect();
         if seen.len() < cells.len() { cut_inside } else { cut }
     }
