@@ -64,15 +64,21 @@ impl Quantile {
         (n > 0).then_some(rank as u64)
     }
 
-    /// Whether `n` samples are enough to report it; the rule of [`MIN_SAMPLES_BEYOND`] and [`MIN_SAMPLES_MEDIAN`].
+    /// The fewest samples that are enough to report it; the rule of [`MIN_SAMPLES_BEYOND`] and [`MIN_SAMPLES_MEDIAN`].
     #[must_use]
-    pub fn is_supported_by(self, n: u64) -> bool {
+    pub fn fewest_samples(self) -> u64 {
         if self == Self::P50 {
-            return n >= MIN_SAMPLES_MEDIAN;
+            return MIN_SAMPLES_MEDIAN;
         }
         // The thinner side decides; for quantiles below the median it is the lower one.
         let beyond = self.0.min(WHOLE - self.0);
-        u128::from(n) * u128::from(beyond) >= u128::from(MIN_SAMPLES_BEYOND) * u128::from(WHOLE)
+        (MIN_SAMPLES_BEYOND * u64::from(WHOLE)).div_ceil(u64::from(beyond))
+    }
+
+    /// Whether `n` samples are enough to report it.
+    #[must_use]
+    pub fn is_supported_by(self, n: u64) -> bool {
+        n >= self.fewest_samples()
     }
 }
 

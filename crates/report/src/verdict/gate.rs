@@ -237,12 +237,7 @@ fn needed(key: Key) -> u64 {
         Key::P999 => Quantile::P999,
         Key::Min | Key::Max | Key::Mean => return 1,
     };
-    let (mut few, mut enough) = (0, 1_u64 << 32);
-    while enough - few > 1 {
-        let middle = u64::midpoint(few, enough);
-        if quantile.is_supported_by(middle) { enough = middle } else { few = middle }
-    }
-    enough
+    quantile.fewest_samples()
 }
 
 /// Which series: `nanosleep under fifo:40 (asked 100 µs)`.
