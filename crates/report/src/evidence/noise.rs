@@ -168,6 +168,11 @@ pub(super) const fn floor(figure: Figure) -> f64 {
     }
 }
 
+/// A clock with a coarse step rounds each figure: a uniform error of one step has the variance step^2 / 12.
+pub(super) fn rounding(granularity: u64, ns: f64) -> f64 {
+    (SCALE.step(ns) * granularity as f64).powi(2) / 12.0
+}
+
 /// A figure of one run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Reading {
@@ -218,30 +223,26 @@ pub(crate) struct Look<'a> {
 impl Look<'_> {
     /// Its figures, in the order of [`Figure::ALL`].
     pub(crate) fn readings(&self, distribution: Option<&Distribution>) -> [Result<Reading, Missing>; 3] {
-        Figure::ALL.map(|figure| match figure {
-            Figure::P50 => self.median(),
-            Figure::P99 => self.tail(distribution),
-            Figure::Cpu => self.cpu(),
-        })
+        Figure::ALL.map(|figure| self.reading(figure, distribution))
     }
 
-    fn median(&self) -> Result<Reading, Missing> {
-        let ns = self.summary.p50.ok_or(self.missing(3))?;
-        let rounds = places(self.rounds, |round| round.summary.p50.map(|ns| ns as f64));
-        let noise = wandering(&rounds).ok_or(Missing::FewRounds)?;
-        Ok(self.known(Figure::P50, ns as f64, noise))
+    fn reading(&self, figure: Figure, distribution: Option<&Distribution>) -> Result<Reading, Missing> {
+        let ns = figure.read(self.summary, self.cpu).ok_or_else(|| self.missing(figure))?;
+        let rounds = places(self.rounds, |round| figure.read(&round.summary, round.cpu_ns_per_op));
+        let is_tail = figure == Figure::P99;
+        let noise = match wandering(&rounds).filter(|_| !is_tail || rounds.len() == self.rounds.len()) {
+            Some(noise) => noise,
+            None if is_tail => self.noise_of_tail(distribution)?,
+            None => return Err(Missing::FewRounds),
+        };
+        let rounding = if figure == Figure::Cpu { 0.0 } else { rounding(self.granularity, ns) };
+        Ok(Reading { place: SCALE.place(ns), noise, floor: floor(figure).powi(2) + rounding })
     }
 
     /// Rounds seldom have the 200 samples that their own 99th percentile needs. The noise is then the larger of the
     /// sampling noise around the percentile and the drift of the rounds' 90th percentile: the former contains part of
     /// the latter.
-    fn tail(&self, distribution: Option<&Distribution>) -> Result<Reading, Missing> {
-        let ns = self.summary.p99.ok_or(self.missing(200))?;
-        let rounds = places(self.rounds, |round| round.summary.p99.map(|ns| ns as f64));
-        let all = rounds.len() == self.rounds.len();
-        if let Some(noise) = wandering(&rounds).filter(|_| all) {
-            return Ok(self.known(Figure::P99, ns as f64, noise));
-        }
+    fn noise_of_tail(&self, distribution: Option<&Distribution>) -> Result<f64, Missing> {
         let sampling = match (distribution, self.summary.ci95.p99) {
             (Some(distribution), _) => by_rank(distribution, Quantile::P99),
             (None, Some(interval)) => {
@@ -254,25 +255,16 @@ impl Look<'_> {
         let sampling = sampling.ok_or(Missing::FewSamples)?;
         let body = places(self.rounds, |round| round.summary.p90.or(round.summary.p50).map(|ns| ns as f64));
         let drift = wandering(&body).ok_or(Missing::FewRounds)?;
-        Ok(self.known(Figure::P99, ns as f64, drift.max(sampling)))
+        Ok(drift.max(sampling))
     }
 
-    fn cpu(&self) -> Result<Reading, Missing> {
-        let ns = self.cpu.filter(|ns| ns.is_finite()).ok_or(Missing::Absent)?;
-        let rounds = places(self.rounds, |round| round.cpu_ns_per_op);
-        let noise = wandering(&rounds).ok_or(Missing::FewRounds)?;
-        Ok(self.known(Figure::Cpu, ns, noise))
-    }
-
-    fn known(&self, figure: Figure, ns: f64, noise: f64) -> Reading {
-        // A clock with a coarse step rounds each figure: a uniform error of one step has the variance step^2 / 12.
-        let step = SCALE.step(ns) * self.granularity as f64;
-        let rounding = if figure == Figure::Cpu { 0.0 } else { step * step / 12.0 };
-        Reading { place: SCALE.place(ns), noise, floor: floor(figure).powi(2) + rounding }
-    }
-
-    /// Why a percentile that needs this many samples is absent.
-    fn missing(&self, needs: u64) -> Missing {
+    /// Why a figure is absent: a percentile needs samples.
+    fn missing(&self, figure: Figure) -> Missing {
+        let needs = match figure {
+            Figure::P50 => Quantile::P50.fewest_samples(),
+            Figure::P99 => Quantile::P99.fewest_samples(),
+            Figure::Cpu => 0,
+        };
         if self.summary.count < needs { Missing::FewSamples } else { Missing::Absent }
     }
 }

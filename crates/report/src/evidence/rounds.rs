@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::evidence::difference::corrected;
 use crate::evidence::difference::scatter;
 use crate::evidence::distributions::Beta;
-use crate::evidence::noise::{Figure, Look, Missing, SCALE, floor};
+use crate::evidence::noise::{Figure, Look, Missing, SCALE, floor, rounding};
 use crate::evidence::{Shift, difference, noise};
 
 /// One question: what does `after` change in this figure against `before`?
@@ -194,23 +194,28 @@ fn draft(run: &Run, pair: &Pair<'_>) -> Result<Draft, String> {
         };
     }
     let wandering = noise::wandering(&deviations).ok_or("fewer rounds than a test takes")?;
-    let more = 2.0 * floor(figure).powi(2) + rounding(run, from) + rounding(run, to);
+    let granularity = run.clock.granularity_ns;
+    let more = 2.0 * floor(figure).powi(2) + rounding(granularity, from) + rounding(granularity, to);
     let shift = Shift::over_rounds([from, to].map(|ns| SCALE.place(ns)), wandering, more);
     Ok(Draft { shift, scatter: scatter(&deviations), size: None })
 }
 
-/// A clock with a coarse step rounds each figure: a uniform error of one step has the variance step^2 / 12.
-fn rounding(run: &Run, ns: f64) -> f64 {
-    (SCALE.step(ns) * run.clock.granularity_ns as f64).powi(2) / 12.0
-}
-
 /// After minus before of a figure, for each round that has both.
 pub(super) fn differences(before: &Series, after: &Series, figure: impl Fn(&RoundFigures) -> Option<f64>) -> Vec<f64> {
-    let known = |series: &Series| -> BTreeMap<u32, f64> {
+    in_both(before, after, figure).map(|[before, after]| after - before).collect()
+}
+
+/// What each round has of both series.
+fn in_both<T>(
+    before: &Series,
+    after: &Series,
+    figure: impl Fn(&RoundFigures) -> Option<T>,
+) -> impl Iterator<Item = [T; 2]> {
+    let known = |series: &Series| -> BTreeMap<u32, T> {
         series.rounds.iter().filter_map(|round| Some((round.round, figure(round)?))).collect()
     };
-    let (before, after) = (known(before), known(after));
-    before.iter().filter_map(|(round, earlier)| Some(after.get(round)? - earlier)).collect()
+    let (before, mut after) = (known(before), known(after));
+    before.into_iter().filter_map(move |(round, earlier)| Some([earlier, after.remove(&round)?]))
 }
 
 /// Share of the rounds whose bodies must agree with a difference of tails.
@@ -240,12 +245,11 @@ fn tails(run: &Run, before: &Series, after: &Series) -> Result<Draft, String> {
 
 /// After minus before of each round that has both: at the 90th percentile, or, with few samples, at the median.
 fn bodies(before: &Series, after: &Series) -> Vec<f64> {
-    let figures = |round: &RoundFigures| [round.summary.p90, round.summary.p50];
-    let one = |round: &RoundFigures| {
-        let (before, after) = (figures(round), figures(after.rounds.iter().find(|other| other.round == round.round)?));
+    let figures = in_both(before, after, |round| Some([round.summary.p90, round.summary.p50]));
+    let first = |[before, after]: [[Option<i64>; 2]; 2]| {
         before.into_iter().zip(after).find_map(|(before, after)| Some((after? - before?) as f64))
     };
-    before.rounds.iter().filter_map(one).collect()
+    figures.filter_map(first).collect()
 }
 
 /// The maxima of two series, round by round.
@@ -287,12 +291,8 @@ pub(crate) fn test_maxima(pairs: &[(&Series, &Series)]) -> Vec<Option<Maxima>> {
 
 fn draft_of_maxima(before: &Series, after: &Series) -> Option<(Maxima, f64)> {
     // The samples of a round, and the largest of them.
-    let largest = |round: &RoundFigures| Some((round.summary.count, round.summary.max?));
-    let known: BTreeMap<u32, (u64, i64)> =
-        before.rounds.iter().filter_map(|round| Some((round.round, largest(round)?))).collect();
-    let both = |round: &RoundFigures| Some([*known.get(&round.round)?, largest(round)?]);
-    let rounds: Vec<[(u64, i64); 2]> =
-        after.rounds.iter().filter_map(both).filter(|[before, after]| before.1 != after.1).collect();
+    let largest = in_both(before, after, |round| Some((round.summary.count, round.summary.max?)));
+    let rounds: Vec<[(u64, i64); 2]> = largest.filter(|[before, after]| before.1 != after.1).collect();
     if rounds.len() < MIN_MAXIMA {
         return None;
     }
