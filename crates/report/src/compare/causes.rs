@@ -4,7 +4,7 @@
 //! The noise comes from consecutive stretches of a run, and from several runs where there are some. Nothing below it is
 //! a difference. The tests are corrected for their number. Causes that only one side has recorded are not compared.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use punctual_record::experiment::cyclic::is_of;
 use punctual_record::{Cause, Experiment, LatePart};
@@ -13,8 +13,8 @@ use serde::Serialize;
 use crate::compare::outcome::{Range, Verdict};
 use crate::compare::side::{Blamed, Call, Key, Lost, Recorded, Side, Unmatched};
 use crate::document::{Block, Column, Columns, Note, Section};
-use crate::evidence::difference::{RunPair, corrected};
-use crate::evidence::{Draft, LEVEL, Reading, Shift, difference};
+use crate::evidence::difference::{self, InRun, corrected};
+use crate::evidence::{Draft, LEVEL, Shift};
 use crate::format::units;
 
 /// From this share of a change on, a culprit is named for it.
@@ -146,14 +146,13 @@ type LostTime<'f> = &'f dyn Fn(&Blamed) -> Option<&Lost>;
 
 impl Pair<'_> {
     fn draft(&self, time: LostTime<'_>) -> Option<Draft> {
-        let readings = |side| -> BTreeMap<usize, Reading> {
-            blamed(side, self.call).filter_map(|(run, blamed)| Some((run, blamed.reading(time(blamed))?))).collect()
-        };
-        let (old, new) = (readings(self.old), readings(self.new));
-        let pair = |(a, b): &(usize, usize)| Some(RunPair { old: *old.get(a)?, new: *new.get(b)?, places: Vec::new() });
-        let pairs = self.pairs.and_then(|pairs| difference::paired(&pairs.iter().filter_map(pair).collect::<Vec<_>>()));
-        let all = |side: &BTreeMap<usize, Reading>| side.values().copied().collect::<Vec<_>>();
-        pairs.or_else(|| difference::apart(&all(&old), &all(&new)))
+        let [old, new] = [self.old, self.new].map(|side| {
+            let reading = |(run, blamed): (usize, &Blamed)| {
+                Some(InRun { run, reading: blamed.reading(time(blamed))?, places: None })
+            };
+            blamed(side, self.call).filter_map(reading).collect::<Vec<_>>()
+        });
+        difference::between(&old, &new, self.pairs)
     }
 
     fn mean(&self, side: &Side, time: LostTime<'_>) -> f64 {

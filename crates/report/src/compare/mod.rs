@@ -23,12 +23,12 @@ use punctual_record::{Disturbance, Host};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::evidence::difference::{self, RunPair, corrected};
-use crate::evidence::{Draft, Reading, SCALE, Shift};
+use crate::evidence::difference::{self, corrected};
+use crate::evidence::{Draft, SCALE, Shift};
 use crate::format::units;
 use crate::pictures::Curve;
 use outcome::Names;
-use side::{Entry, Measured};
+use side::Measured;
 
 pub use crate::evidence::{Figure, LEVEL};
 pub use causes::{CauseComparison, CausesCompared};
@@ -170,39 +170,19 @@ fn names(side: &Side) -> Vec<RunName> {
 
 /// The difference of one figure, or why there is none.
 fn draft(old: &Measured, new: &Measured, figure: Figure, pairs: Option<&[(usize, usize)]>) -> Result<Draft, String> {
-    if let Some(pairs) = pairs {
-        let entry_of = |side: &'_ Measured, run: usize| side.entries.iter().position(|entry| entry.run == run);
-        let pair = |&(a, b): &(usize, usize)| {
-            neighbours(&old.entries[entry_of(old, a)?], &new.entries[entry_of(new, b)?], figure)
-        };
-        if let Some(draft) = difference::paired(&pairs.iter().filter_map(pair).collect::<Vec<_>>()) {
-            return Ok(draft);
-        }
-    }
-    let readings = |side: &Measured| -> (Vec<Reading>, Option<String>) {
-        let all = side.entries.iter().map(|entry| entry.readings[figure as usize]);
-        (all.clone().flatten().collect(), all.filter_map(Result::err).next().map(|missing| missing.words(figure)))
+    let [known_old, known_new] =
+        [old, new].map(|side| side.entries.iter().filter_map(|entry| entry.figure(figure)).collect::<Vec<_>>());
+    let missing = |side: &Measured| {
+        let missing = side.entries.iter().find_map(|entry| entry.readings[figure as usize].err());
+        missing.map_or_else(|| "it was not measured".to_owned(), |missing| missing.words(figure))
     };
-    let ((old, no_old), (new, no_new)) = (readings(old), readings(new));
-    difference::apart(&old, &new).ok_or_else(|| {
-        match (old.is_empty(), new.is_empty()) {
-            (true, true) => no_old.map(|why| format!("{why} on both sides")),
-            (true, false) => no_old.map(|why| format!("{why} in the old runs")),
-            _ => no_new.map(|why| format!("{why} in the new runs")),
+    difference::between(&known_old, &known_new, pairs).ok_or_else(|| {
+        match (known_old.is_empty(), known_new.is_empty()) {
+            (true, true) => format!("{} on both sides", missing(old)),
+            (true, false) => format!("{} in the old runs", missing(old)),
+            _ => format!("{} in the new runs", missing(new)),
         }
-        .unwrap_or_else(|| "it was not measured".to_owned())
     })
-}
-
-/// Two neighbours. Only a p99 jumps from run to run, so only it is given by the places where it may lie.
-fn neighbours(old: &Entry, new: &Entry, figure: Figure) -> Option<RunPair> {
-    let [before, after] = [old.readings[figure as usize].ok()?, new.readings[figure as usize].ok()?];
-    let places = match (figure, &old.tail, &new.tail) {
-        (Figure::P50 | Figure::Cpu, ..) => Vec::new(),
-        (Figure::P99, Some(old), Some(new)) => new.iter().zip(old.iter()).map(|(new, old)| new - old).collect(),
-        (Figure::P99, ..) => vec![after.place - before.place],
-    };
-    Some(RunPair { old: before, new: after, places })
 }
 
 /// A shift in nanoseconds and shares, when `compared` figures are.

@@ -233,8 +233,7 @@ mod tests {
         for (look, time) in times.iter().enumerate() {
             let wanted = (time.as_millis() / ROUND.as_millis()) as usize;
             rounds.extend(machine.rounds((wanted - rounds.len()) as u32));
-            let draft = difference::apart(&[old], &[reading(&rounds, grown.ln_1p())]).unwrap();
-            let shift = draft.settled(None);
+            let shift = difference::one_each(old, reading(&rounds, grown.ln_1p()));
             let old_ns = SCALE.figure(shift.from);
             let bound = on_scale(old_ns, limit.bound_ns(old_ns).unwrap());
             let said = shown(&shift, bound, (level(&times, look, AT_MOST), 1), look + 1 == times.len());

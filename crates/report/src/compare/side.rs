@@ -5,7 +5,7 @@
 //! run given twice and a run with two identical series are refused. Runs of both sides that alternated are found by time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::{fmt, slice};
 
 use punctual_record::sanitize::{self, NAME};
 use punctual_record::{
@@ -15,7 +15,8 @@ use punctual_record::{
 use serde::Serialize;
 
 use crate::compare::outcome::Change;
-use crate::evidence::{Look, Missing, Reading, difference, noise};
+use crate::evidence::difference::{self, InRun};
+use crate::evidence::{Figure, Look, Missing, Reading, noise};
 use crate::format::naming::{self, AS_FOUND};
 use crate::pictures::Curve;
 
@@ -99,7 +100,16 @@ pub(super) struct Entry {
     /// In the order of [`Figure::ALL`].
     pub(super) readings: [Result<Reading, Missing>; 3],
     /// Where its 99th percentile may lie; `None` without a histogram.
-    pub(super) tail: Option<Box<[f64; difference::PLACES]>>,
+    pub(super) tail: Option<Box<[f64]>>,
+}
+
+impl Entry {
+    /// A figure of it; `None` where the run has no reading.
+    pub(super) fn figure(&self, figure: Figure) -> Option<InRun<'_>> {
+        let reading = self.readings[figure as usize].as_ref().ok()?;
+        let places = || self.tail.as_deref().unwrap_or(slice::from_ref(&reading.place));
+        Some(InRun { run: self.run, reading: *reading, places: (figure == Figure::P99).then(places) })
+    }
 }
 
 impl Side {
@@ -203,7 +213,7 @@ fn entries(
 }
 
 fn entry(look: &Look<'_>, run: usize, distribution: Option<&Distribution>) -> Entry {
-    let tail = distribution.and_then(difference::places).map(Box::new);
+    let tail = distribution.and_then(difference::places).map(Box::from);
     Entry { run, count: look.summary.count, readings: look.readings(distribution), tail }
 }
 

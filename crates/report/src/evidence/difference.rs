@@ -98,53 +98,42 @@ pub(crate) fn runs_to_show(by: f64, pair: f64, miss: f64) -> Option<u32> {
     Some(enough)
 }
 
-/// A difference with an unknown variance between runs.
+/// A difference, its variance known or not.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Draft {
-    from: f64,
-    by: f64,
-    scatter: Known,
+pub(crate) enum Draft {
+    /// With one run a side, whose rounds tell it.
+    Known(Shift),
+    /// With several runs: the old figure, new minus old, the runs' scatter, and the factors from its variance to those of the difference
+    /// and of one pair.
+    Seen { from: f64, by: f64, scatter: Scatter, times: f64, pair: f64 },
 }
 
-/// Knowledge of the variance between runs.
-#[derive(Debug, Clone, PartialEq)]
-enum Known {
-    /// The variance itself.
-    All(Estimate),
-    /// The scatter of several runs, and the factors from its variance to those of the difference and of one pair.
-    Seen(Scatter, f64, f64),
+/// A figure in one run of a side.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InRun<'a> {
+    /// Place of the run in its side.
+    pub(crate) run: usize,
+    pub(crate) reading: Reading,
+    /// Of a percentile of the tail: where it may lie. Only such a figure jumps from run to run.
+    pub(crate) places: Option<&'a [f64]>,
 }
 
-impl Draft {
-    /// The scatter of several runs; `None` with one run a side.
-    pub(crate) fn scatter(&self) -> Option<&Scatter> {
-        match &self.scatter {
-            Known::Seen(scatter, ..) => Some(scatter),
-            Known::All(_) => None,
-        }
-    }
-
-    /// The difference, given the variance of one run or pair if several were seen.
-    pub(crate) fn settled(&self, estimate: Option<Estimate>) -> Shift {
-        let (variance, pair, freedom) = match (&self.scatter, estimate) {
-            (Known::All(known), _) => (known.variance, known.variance, known.freedom),
-            (Known::Seen(_, times, pair), Some(known)) => {
-                (known.variance * times, known.variance * pair, known.freedom)
-            }
-            (Known::Seen(seen, times, pair), None) => (seen.forecast * times, seen.forecast * pair, 1.0),
-        };
-        Shift { from: self.from, by: self.by, error: variance.sqrt(), freedom, pair }
-    }
+/// The difference between two sides: of neighbours, where at least two pairs of them have the figure.
+pub(crate) fn between(old: &[InRun<'_>], new: &[InRun<'_>], neighbours: Option<&[(usize, usize)]>) -> Option<Draft> {
+    let neighbours = neighbours.into_iter().flatten();
+    let pairs = neighbours
+        .filter_map(|(a, b)| Some([old.iter().find(|one| one.run == *a)?, new.iter().find(|one| one.run == *b)?]));
+    let readings = |side: &[InRun<'_>]| side.iter().map(|one| one.reading).collect::<Vec<_>>();
+    paired(&pairs.collect::<Vec<_>>()).or_else(|| apart(&readings(old), &readings(new)))
 }
 
 /// The difference between two sides whose runs are independent of each other.
-pub(crate) fn apart(old: &[Reading], new: &[Reading]) -> Option<Draft> {
+fn apart(old: &[Reading], new: &[Reading]) -> Option<Draft> {
     let (from, to) = (mean(old)?, mean(new)?);
-    let scatter = match (old, new) {
-        ([one], [other]) => Known::All(one_each(*one, *other)),
-        _ => several(old, new, from, to),
-    };
-    Some(Draft { from, by: to - from, scatter })
+    Some(match (old, new) {
+        ([one], [other]) => Draft::Known(one_each(*one, *other)),
+        _ => several([(old, from), (new, to)]),
+    })
 }
 
 fn mean(side: &[Reading]) -> Option<f64> {
@@ -152,20 +141,22 @@ fn mean(side: &[Reading]) -> Option<f64> {
 }
 
 /// With one run a side. The floor is not an estimate: it adds to the freedom (F. Satterthwaite, 1946).
-fn one_each(old: Reading, new: Reading) -> Estimate {
+pub(crate) fn one_each(old: Reading, new: Reading) -> Shift {
     let variance = old.noise + new.noise + old.floor + new.floor;
     let doubt = (old.noise * old.noise + new.noise * new.noise) / FREEDOM;
     let freedom = if doubt > 0.0 { variance * variance / doubt } else { f64::MAX };
-    Estimate { variance, freedom: freedom.clamp(FREEDOM, 1e6) }
+    let (by, error) = (new.place - old.place, variance.sqrt());
+    Shift { from: old.place, by, error, freedom: freedom.clamp(FREEDOM, 1e6), pair: variance }
 }
 
-fn several(old: &[Reading], new: &[Reading], from: f64, to: f64) -> Known {
-    let sides = [(old, from), (new, to)];
+/// With several: each side and its mean.
+fn several(sides: [(&[Reading], f64); 2]) -> Draft {
+    let [(old, from), (new, to)] = sides;
     let deviations = sides.iter().flat_map(|(side, mean)| side.iter().map(move |run| run.place - mean)).collect();
     let freedom = (old.len() + new.len() - 2) as f64;
     let part = |side: &[Reading]| SHARED + (1.0 - SHARED) / side.len() as f64;
     let scatter = Scatter { deviations, freedom, forecast: forecast(old.iter().chain(new)) };
-    Known::Seen(scatter, part(old) + part(new), 2.0)
+    Draft::Seen { from, by: to - from, scatter, times: part(old) + part(new), pair: 2.0 }
 }
 
 /// Variance of one run's figure, estimated from the run itself.
@@ -175,51 +166,70 @@ fn forecast<'a>(runs: impl Iterator<Item = &'a Reading>) -> f64 {
 }
 
 /// An old run and its neighbour.
-pub(crate) struct RunPair {
-    pub(crate) old: Reading,
-    pub(crate) new: Reading,
-    /// For a percentile of the tail: new minus old at the places where it may lie ([`crate::evidence::tail`]). Otherwise empty.
-    pub(crate) places: Vec<f64>,
-}
+type Neighbours<'a> = [&'a InRun<'a>; 2];
 
 /// The difference between two sides that alternated. The two runs of a pair saw the same drift. So the pairs'
 /// differences are independent and average out with more pairs.
-pub(crate) fn paired(pairs: &[RunPair]) -> Option<Draft> {
+fn paired(pairs: &[Neighbours<'_>]) -> Option<Draft> {
     if pairs.len() < 2 {
         return None;
     }
     let count = pairs.len() as f64;
-    let is_robust = pairs.len() >= ROBUST && pairs.iter().all(|pair| !pair.places.is_empty());
-    let (from, by, deviations) = if is_robust { centered(pairs) } else { averaged(pairs) };
-    let forecast = 2.0 * forecast(pairs.iter().flat_map(|pair| [&pair.old, &pair.new]));
+    let places: Option<Vec<Vec<f64>>> = pairs.iter().map(|[old, new]| places_between(old, new)).collect();
+    let (from, by, deviations) = match places.filter(|_| pairs.len() >= ROBUST) {
+        Some(places) => centered(pairs, &places),
+        None => averaged(pairs),
+    };
+    let forecast = 2.0 * forecast(pairs.iter().flatten().map(|run| &run.reading));
     let scatter = Scatter { deviations, freedom: count - 1.0, forecast };
-    Some(Draft { from, by, scatter: Known::Seen(scatter, 1.0 / count, 1.0) })
+    Some(Draft::Seen { from, by, scatter, times: 1.0 / count, pair: 1.0 })
+}
+
+/// New minus old at the places where a percentile of the tail may lie; `None` of another figure.
+fn places_between(old: &InRun<'_>, new: &InRun<'_>) -> Option<Vec<f64>> {
+    let (before, after) = (old.places?, new.places?);
+    // A run without a histogram has one place.
+    if before.len() != after.len() {
+        return Some(vec![new.reading.place - old.reading.place]);
+    }
+    Some(after.iter().zip(before).map(|(new, old)| new - old).collect())
 }
 
 /// The mean of the old figures, that of the differences, and the differences' deviations.
-fn averaged(pairs: &[RunPair]) -> (f64, f64, Vec<f64>) {
+fn averaged(pairs: &[Neighbours<'_>]) -> (f64, f64, Vec<f64>) {
     let count = pairs.len() as f64;
-    let from = pairs.iter().map(|pair| pair.old.place).sum::<f64>() / count;
-    let by = pairs.iter().map(|pair| pair.new.place - pair.old.place).sum::<f64>() / count;
-    (from, by, pairs.iter().map(|pair| pair.new.place - pair.old.place - by).collect())
+    let from = pairs.iter().map(|[old, _]| old.reading.place).sum::<f64>() / count;
+    let differences = || pairs.iter().map(|[old, new]| new.reading.place - old.reading.place);
+    let by = differences().sum::<f64>() / count;
+    (from, by, differences().map(|difference| difference - by).collect())
 }
 
 /// The same with the robust centre. Differences below the floor between runs always count by their size.
-fn centered(pairs: &[RunPair]) -> (f64, f64, Vec<f64>) {
-    let floor = pairs.iter().map(|pair| pair.old.floor + pair.new.floor).sum::<f64>() / pairs.len() as f64;
-    let old: Vec<Vec<f64>> = pairs.iter().map(|pair| vec![pair.old.place]).collect();
-    let places: Vec<Vec<f64>> = pairs.iter().map(|pair| pair.places.clone()).collect();
-    let (from, _) = center(&old, floor.sqrt());
-    let (by, deviations) = center(&places, floor.sqrt());
+fn centered(pairs: &[Neighbours<'_>], places: &[Vec<f64>]) -> (f64, f64, Vec<f64>) {
+    let floors = pairs.iter().map(|[old, new]| old.reading.floor + new.reading.floor);
+    let floor = (floors.sum::<f64>() / pairs.len() as f64).sqrt();
+    let old: Vec<Vec<f64>> = pairs.iter().map(|[old, _]| vec![old.reading.place]).collect();
+    let (from, _) = center(&old, floor);
+    let (by, deviations) = center(places, floor);
     (from, by, deviations)
 }
 
 /// The differences of one figure; where several runs were seen, all estimate their scatter together.
 pub(crate) fn settled<'d>(drafts: impl Iterator<Item = Option<&'d Draft>> + Clone) -> Vec<Option<Shift>> {
-    let scatters: Vec<Scatter> = drafts.clone().flatten().filter_map(|draft| draft.scatter().cloned()).collect();
+    let scatter = |draft: &'d Draft| match draft {
+        Draft::Known(_) => None,
+        Draft::Seen { scatter, .. } => Some(scatter.clone()),
+    };
+    let scatters: Vec<Scatter> = drafts.clone().flatten().filter_map(scatter).collect();
     let mut estimates = estimates(&scatters).into_iter();
-    let mut settle = |draft: &Draft| draft.settled(draft.scatter().and_then(|_| estimates.next()));
-    drafts.map(|draft| draft.map(&mut settle)).collect()
+    let settle = |draft: Option<&Draft>| match *draft? {
+        Draft::Known(shift) => Some(shift),
+        Draft::Seen { from, by, times, pair, .. } => {
+            let Estimate { variance, freedom } = estimates.next()?;
+            Some(Shift { from, by, error: (variance * times).sqrt(), freedom, pair: variance * pair })
+        }
+    };
+    drafts.map(settle).collect()
 }
 
 /// The probabilities that are significant at this level.

@@ -236,8 +236,7 @@ fn tails(run: &Run, before: &Series, after: &Series) -> Result<Draft, String> {
         other => other.words(Figure::P99),
     };
     let (before, after) = (reading(before).map_err(why)?, reading(after).map_err(why)?);
-    let draft = difference::apart(&[before], &[after]).ok_or("p99 was not measured")?;
-    let shift = draft.settled(None);
+    let shift = difference::one_each(before, after);
     let same = bodies.iter().filter(|body| **body * shift.by > 0.0).count();
     let repeats = same as f64 >= AGREE * bodies.len().max(noise::MIN_ROUNDS) as f64;
     Ok(Draft { scatter: if repeats { shift.error } else { shift.by.abs().max(shift.error) }, shift, size: None })
