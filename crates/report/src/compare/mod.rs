@@ -220,19 +220,16 @@ const BUSY: f64 = 0.05;
 /// The differing facts. Most are read by name from the record, so a new fact is compared automatically.
 fn changes(old: &Side, new: &Side) -> Vec<Change> {
     let (old_facts, new_facts) = (facts(old), facts(new));
-    let names: BTreeSet<&String> = old_facts.keys().chain(new_facts.keys()).collect();
     let shown = |values: Option<&BTreeSet<String>>| {
         values.map_or("unknown".to_owned(), |values| values.iter().cloned().collect::<Vec<_>>().join(" or "))
     };
-    let mut changes = Vec::new();
-    for name in names {
-        let (its_old, its_new) = (old_facts.get(name), new_facts.get(name));
-        if its_old != its_new {
-            changes.push(Change { what: name.replace(['_', '.'], " "), old: shown(its_old), new: shown(its_new) });
-        }
-    }
-    changes.extend(disturbance(old, new));
-    changes
+    let both = side::of_both(&old_facts, &new_facts).filter(|(_, old, new)| old != new);
+    let change = |(name, old, new): (&str, Option<&_>, Option<&_>)| Change {
+        what: name.replace(['_', '.'], " "),
+        old: shown(old),
+        new: shown(new),
+    };
+    both.map(change).chain(disturbance(old, new)).collect()
 }
 
 /// What differs of the machine itself and its kernel.

@@ -183,12 +183,13 @@ struct Shared {
     by_quantity: bool,
 }
 
-/// Whether there are fewer names without the quantity.
-fn by_quantity(series: &[&SeriesComparison]) -> bool {
-    let name = |series: &SeriesComparison| format!("{:?}", (&series.subject, &series.conditions, &series.parameters));
-    let without: BTreeSet<String> = series.iter().map(|series| name(series)).collect();
-    let with: BTreeSet<_> = series.iter().map(|series| (name(series), series.quantity)).collect();
-    without.len() < with.len()
+/// How many names there are without these parameters, and with the quantity or without it.
+fn names(series: &[&SeriesComparison], without: &BTreeSet<String>, by_quantity: bool) -> usize {
+    let name = |series: &&SeriesComparison| {
+        let kept: Vec<_> = series.parameters.iter().filter(|(name, _)| !without.contains(*name)).collect();
+        format!("{:?}", (&series.subject, &series.conditions, kept, by_quantity.then_some(series.quantity)))
+    };
+    series.iter().map(name).collect::<BTreeSet<_>>().len()
 }
 
 fn dispensable(series: &[&SeriesComparison]) -> BTreeSet<String> {
@@ -199,17 +200,10 @@ fn dispensable(series: &[&SeriesComparison]) -> BTreeSet<String> {
             known.push(value);
         }
     }
-    let names = |without: &BTreeSet<String>| {
-        let name = |series: &&SeriesComparison| {
-            let kept: Vec<_> = series.parameters.iter().filter(|(name, _)| !without.contains(*name)).collect();
-            format!("{:?}", (&series.subject, series.quantity, &series.conditions, kept))
-        };
-        series.iter().map(name).collect::<BTreeSet<_>>().len()
-    };
-    let (all, mut found) = (names(&BTreeSet::new()), BTreeSet::new());
+    let (all, mut found) = (names(series, &BTreeSet::new(), true), BTreeSet::new());
     for (name, _) in values.into_iter().filter(|(_, values)| values.len() == 1) {
         found.insert(name.clone());
-        if names(&found) < all {
+        if names(series, &found, true) < all {
             found.remove(name);
         }
     }
@@ -262,7 +256,8 @@ impl Names {
         for (experiment, shared) in &mut all {
             let own: Vec<&SeriesComparison> = series.iter().filter(|series| series.experiment == *experiment).collect();
             shared.dispensable = dispensable(&own);
-            shared.by_quantity = by_quantity(&own);
+            let all = BTreeSet::new();
+            shared.by_quantity = names(&own, &all, false) < names(&own, &all, true);
         }
         Self(all)
     }

@@ -28,18 +28,12 @@ fn subject_of(series: &Series) -> String {
 /// Why a run cannot be added to this side.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SideError {
-    /// The run is there already.
-    #[error("the run that began at {started} was given twice; it would seem to agree with itself; name each run once")]
-    Twice {
-        /// When it began.
-        started: String,
-    },
-    /// The run has two identical series.
-    #[error("it has two series of {subject} that differ in nothing but their figures; the file was altered")]
-    Ambiguous {
-        /// The subject.
-        subject: String,
-    },
+    /// The run that began then is there already.
+    #[error("the run that began at {0} was given twice; it would seem to agree with itself; name each run once")]
+    Twice(jiff::Timestamp),
+    /// The run has two identical series of this subject.
+    #[error("it has two series of {0} that differ in nothing but their figures; the file was altered")]
+    Ambiguous(String),
     /// The unit is not nanoseconds.
     #[error("the figures of {subject} are in {unit}, not in ns; it was written by another program")]
     Unit {
@@ -48,12 +42,9 @@ pub enum SideError {
         /// Its unit.
         unit: String,
     },
-    /// The parts contradict the rounds.
-    #[error("the parts of {subject} do not fit its rounds; the file was altered")]
-    Parts {
-        /// The subject.
-        subject: String,
-    },
+    /// The parts of this subject contradict its rounds.
+    #[error("the parts of {0} do not fit its rounds; the file was altered")]
+    Parts(String),
 }
 
 /// The runs of one side.
@@ -119,18 +110,6 @@ impl Side {
         Self::default()
     }
 
-    /// Number of runs.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.runs.len()
-    }
-
-    /// Whether there are no runs.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.runs.is_empty()
-    }
-
     /// Adds a run from the file `name`.
     ///
     /// # Errors
@@ -139,7 +118,7 @@ impl Side {
         let first = self.runs.len();
         for source in run.sources() {
             if self.runs.iter().any(|known| known.source == source) {
-                return Err(SideError::Twice { started: source.started.to_string() });
+                return Err(SideError::Twice(source.started));
             }
             self.runs.push(RunFacts { name: name.to_owned(), source });
         }
@@ -153,7 +132,7 @@ impl Side {
             let curve = distribution.as_ref().map(Curve::from_samples);
             let entries = entries(run, series, first, distribution.as_ref())?;
             if !seen.insert(identity.clone()) {
-                return Err(SideError::Ambiguous { subject: subject_of(series) });
+                return Err(SideError::Ambiguous(subject_of(series)));
             }
             let set = run.conditions.iter().find(|set| set.label == series.conditions);
             let measured = self.series.entry(identity).or_insert_with(|| Measured {
@@ -198,7 +177,7 @@ fn entries(
         let look = Look { summary: &series.summary, cpu: series.cpu_ns_per_op, rounds: &series.rounds, granularity };
         return Ok(vec![entry(&look, first, distribution)]);
     }
-    let wrong = || SideError::Parts { subject: subject_of(series) };
+    let wrong = || SideError::Parts(subject_of(series));
     let mut rounds = series.rounds.as_slice();
     let mut entries = Vec::with_capacity(series.parts.len());
     for part in &series.parts {
@@ -342,14 +321,11 @@ fn take_its_like<'a>(old: &Identity, left_old: &[Left<'a>], left_new: &mut Vec<L
 
 /// The parameters that were asked for otherwise, as a person says them.
 fn other_parameters(old: &Measured, new: &Measured) -> Vec<Change> {
-    let names: BTreeSet<&String> = old.parameters.keys().chain(new.parameters.keys()).collect();
-    let differs = |name: &&String| old.parameters.get(*name) != new.parameters.get(*name);
-    let told = |side: &Measured, name: &str| {
-        let value = side.parameters.get(name);
+    let told = |name: &str, value: Option<&Param>| {
         value.map_or_else(|| format!("no {}", name.replace('_', " ")), |value| naming::spoken_parameter(name, value))
     };
-    let change = |name: &String| Change { what: name.clone(), old: told(old, name), new: told(new, name) };
-    names.into_iter().filter(differs).map(change).collect()
+    let both = of_both(&old.parameters, &new.parameters).filter(|(_, old, new)| old != new);
+    both.map(|(name, old, new)| Change { what: name.to_owned(), old: told(name, old), new: told(name, new) }).collect()
 }
 
 /// The identity without conditions.
@@ -367,13 +343,22 @@ fn only(identity: &Identity, measured: &Measured, why: WhyUnmatched) -> Unmatche
     }
 }
 
-/// A setting by its name, on the old and on the new side.
-type Settings<'a> = (&'a str, Option<&'a Setting>, Option<&'a Setting>);
+/// A fact by its name, on the old and on the new side.
+type OfBoth<'a, T> = (&'a str, Option<&'a T>, Option<&'a T>);
+type Settings<'a> = OfBoth<'a, Setting>;
+
+/// All that either side has.
+pub(super) fn of_both<'a, T>(
+    old: &'a BTreeMap<String, T>,
+    new: &'a BTreeMap<String, T>,
+) -> impl Iterator<Item = OfBoth<'a, T>> {
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    names.into_iter().map(|name| (name.as_str(), old.get(name), new.get(name)))
+}
 
 /// The settings that did not hold alike.
 fn held_otherwise<'a>(old: &'a Measured, new: &'a Measured) -> Vec<Settings<'a>> {
-    let names: BTreeSet<&String> = old.settings.keys().chain(new.settings.keys()).collect();
-    let both = names.into_iter().map(|name| (name.as_str(), old.settings.get(name), new.settings.get(name)));
+    let both = of_both(&old.settings, &new.settings);
     let applied = |setting: Option<&'a Setting>| setting.map(|setting| &setting.applied);
     both.filter(|&(_, old, new)| applied(old) != applied(new)).collect()
 }
@@ -400,7 +385,7 @@ fn changed(old: &Measured, new: &Measured) -> Vec<Change> {
 /// The pairs of neighbours (index of the old run, index of the new one) if old and new runs alternated. This requires
 /// equal numbers of at least two, and one of either in each consecutive pair by time.
 pub(super) fn pairs(old: &Side, new: &Side) -> Option<Vec<(usize, usize)>> {
-    if old.len() != new.len() || old.len() < 2 {
+    if old.runs.len() != new.runs.len() || old.runs.len() < 2 {
         return None;
     }
     let times = |side: &Side, is_new: bool| {
