@@ -18,7 +18,8 @@ mod waits;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 pub use messages::{ipc, pace, sweep};
@@ -69,6 +70,19 @@ pub struct Other {
     /// What came out beside the samples.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, Param>,
+}
+
+impl<'de> Deserialize<'de> for Experiment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Parts {
+            experiment: String,
+            parameters: Value,
+            metrics: Option<Value>,
+        }
+        let Parts { experiment, parameters, metrics } = Parts::deserialize(deserializer)?;
+        Self::from_parts(experiment, parameters, metrics).map_err(D::Error::custom)
+    }
 }
 
 impl Experiment {

@@ -6,7 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use punctual_record::{ConditionSet, Experiment, Hint, Host, NotMeasured, Notice, Param, Run, Series, Source, Tool};
+use punctual_record::experiment::Other;
+use punctual_record::{ConditionSet, Experiment, Hint, NotMeasured, Notice, Run, Series, Tool};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::format::{naming, sanitize};
 
@@ -14,17 +18,16 @@ use crate::format::{naming, sanitize};
 pub(super) fn legible(run: &Run) -> Run {
     let names = Names::new(run);
     let mut run = run.clone();
-    clean_tool(&mut run.tool);
-    clean(&mut run.subcommand);
+    let Tool { name, version } = &mut run.tool;
+    [name, version, &mut run.subcommand, &mut run.clock.source].into_iter().for_each(clean);
     run.command.iter_mut().for_each(clean);
-    clean_host(&mut run.host);
-    clean(&mut run.clock.source);
+    run.host = neutral(&run.host).unwrap_or_default();
     run.conditions.iter_mut().for_each(|set| clean_set(set, &names));
     run.series.iter_mut().for_each(|series| clean_series(series, &names));
     run.not_measured.iter_mut().for_each(|missing| clean_missing(missing, &names));
     run.notices.iter_mut().for_each(|notice| name_conditions(notice, &names));
     run.disturbance.busiest.iter_mut().for_each(|process| clean(&mut process.name));
-    run.merged_from.iter_mut().for_each(clean_source);
+    run.merged_from = neutral(&run.merged_from).unwrap_or_default();
     run
 }
 
@@ -62,43 +65,23 @@ fn clean_hint(hint: &mut Hint) {
     *hint = std::mem::take(hint).with_texts(sanitize);
 }
 
-fn clean_tool(tool: &mut Tool) {
-    clean(&mut tool.name);
-    clean(&mut tool.version);
+/// A value whose texts are all neutralised. `None`: JSON cannot hold it.
+fn neutral<T: Serialize + DeserializeOwned>(value: &T) -> Option<T> {
+    let mut fields = serde_json::to_value(value).ok()?;
+    clean_fields(&mut fields);
+    serde_json::from_value(fields).ok()
 }
 
-fn clean_host(host: &mut Host) {
-    let facts = [
-        &mut host.kernel,
-        &mut host.kernel_version,
-        &mut host.architecture,
-        &mut host.preemption,
-        &mut host.cpu_model,
-        &mut host.cpus_allowed,
-        &mut host.clocksource,
-        &mut host.hypervisor,
-        &mut host.emulator,
-        &mut host.container,
-        &mut host.isolated_cpus,
-        &mut host.nohz_full_cpus,
-        &mut host.name,
-    ];
-    facts.into_iter().flatten().for_each(clean);
-    if let Some(idle) = &mut host.cpuidle {
-        [&mut idle.driver, &mut idle.governor, &mut idle.deepest_state].into_iter().flatten().for_each(clean);
+fn clean_fields(value: &mut Value) {
+    match value {
+        Value::String(text) => clean(text),
+        Value::Array(items) => items.iter_mut().for_each(clean_fields),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(clean_fields);
+            *fields = std::mem::take(fields).into_iter().map(|(name, value)| (sanitize(&name), value)).collect();
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-    if let Some(cpufreq) = &mut host.cpufreq {
-        cpufreq.driver.iter_mut().for_each(clean);
-        cpufreq.governors.iter_mut().for_each(clean);
-        cpufreq.epp.iter_mut().for_each(clean);
-    }
-}
-
-fn clean_source(source: &mut Source) {
-    clean_tool(&mut source.tool);
-    source.command.iter_mut().for_each(clean);
-    clean_host(&mut source.host);
-    clean(&mut source.clock.source);
 }
 
 fn clean_set(set: &mut ConditionSet, names: &Names) {
@@ -119,59 +102,13 @@ fn clean_series(series: &mut Series, names: &Names) {
     let about = &mut series.about;
     [&mut about.kind, &mut about.call, &mut about.relative].into_iter().flatten().for_each(clean);
     about.code = about.code.as_deref().map(naming::code);
-    clean_experiment(&mut series.experiment);
-}
-
-fn clean_experiment(experiment: &mut Experiment) {
-    match experiment {
-        Experiment::Pace(pace) => pace.parameters.to.iter_mut().for_each(clean),
-        Experiment::Cyclic(cyclic) => cyclic.parameters.load.iter_mut().for_each(clean),
-        Experiment::Sweep(sweep) => {
-            sweep.parameters.to.iter_mut().for_each(clean);
-            sweep.metrics.why_not_higher.iter_mut().for_each(clean);
-        }
-        Experiment::Ramp(ramp) => {
-            let metrics = &mut ramp.metrics;
-            [&mut metrics.driver, &mut metrics.raised, &mut metrics.why].into_iter().flatten().for_each(clean);
-        }
-        Experiment::Boost(boost) => {
-            boost.metrics.governor.iter_mut().for_each(clean);
-            boost.metrics.lever.iter_mut().for_each(clean);
-        }
-        Experiment::Yield(yielding) => {
-            yielding.parameters.competitor_policy.iter_mut().for_each(clean);
-            yielding.metrics.observed.iter_mut().for_each(clean);
-        }
-        Experiment::Calls(calls) => {
-            clean(&mut calls.parameters.program);
-            clean(&mut calls.parameters.site);
-        }
-        Experiment::Other(other) => {
-            clean(&mut other.name);
-            clean_parameters(&mut other.parameters);
-            clean_parameters(&mut other.metrics);
-        }
-        Experiment::Wait(_)
-        | Experiment::OnTime(_)
-        | Experiment::Calibrate(_)
-        | Experiment::Polls(_)
-        | Experiment::Switch(_)
-        | Experiment::Ipc(_) => {}
-    }
-}
-
-fn clean_parameters(parameters: &mut BTreeMap<String, Param>) {
-    let clean = |(name, value): (String, Param)| match value {
-        Param::Text(text) => (sanitize(&name), Param::Text(sanitize(&text))),
-        other => (sanitize(&name), other),
-    };
-    *parameters = std::mem::take(parameters).into_iter().map(clean).collect();
+    series.experiment = neutral(&series.experiment).unwrap_or_else(|| Experiment::Other(Other::default()));
 }
 
 fn clean_missing(missing: &mut NotMeasured, names: &Names) {
     [&mut missing.experiment, &mut missing.subject, &mut missing.why].into_iter().for_each(clean);
     missing.conditions.iter_mut().for_each(|label| names.replace(label));
-    clean_parameters(&mut missing.parameters);
+    missing.parameters = neutral(&missing.parameters).unwrap_or_default();
     missing.remedy.iter_mut().for_each(clean_hint);
 }
 
