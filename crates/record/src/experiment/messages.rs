@@ -42,32 +42,6 @@ pub mod ipc {
         }
     }
 
-    /// The request: it identifies a series.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub struct Parameters {
-        /// Bytes of a message.
-        pub size: u64,
-        /// How the messages are sent.
-        pub mode: Mode,
-        /// Where the two processes run.
-        pub place: Placement,
-        /// How the receiver waits for them.
-        pub receive: Receive,
-        /// The sender's CPU, where it is pinned.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub sender_cpu: Option<u32>,
-        /// The receiver's CPU, where it is pinned.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub receiver_cpu: Option<u32>,
-        /// From one message to the next, in the modes that have one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub interval_ns: Option<i64>,
-        /// Messages that the channel holds, where it was asked.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub depth: Option<u64>,
-    }
-
     /// The latencies of consecutive messages.
     #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -81,6 +55,26 @@ pub mod ipc {
     }
 
     metrics! {
+        /// The request: it identifies a series.
+        pub struct Parameters {
+            /// Bytes of a message.
+            size: u64,
+            /// How the messages are sent.
+            mode: Mode,
+            /// Where the two processes run.
+            place: Placement,
+            /// How the receiver waits for them.
+            receive: Receive,
+            /// The sender's CPU, where it is pinned.
+            sender_cpu?: u32,
+            /// The receiver's CPU, where it is pinned.
+            receiver_cpu?: u32,
+            /// From one message to the next, in the modes that have one.
+            interval_ns?: i64,
+            /// Messages that the channel holds, where it was asked.
+            depth?: u64,
+        }
+
         /// The results beside the samples.
         pub struct Metrics {
             /// Messages a second.
@@ -113,8 +107,6 @@ pub mod ipc {
 
 /// Datagrams, or bare ticks, at a rate.
 pub mod pace {
-    use serde::{Deserialize, Serialize};
-
     words! {
         /// Which end a series is of.
         pub enum Measured {
@@ -135,23 +127,19 @@ pub mod pace {
         }
     }
 
-    /// The request: it identifies a series.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub struct Parameters {
-        /// Datagrams or ticks a second.
-        pub rate_per_second: f64,
-        /// The end that the series is of.
-        pub measured: Measured,
-        /// Where to, as `udp ADDRESS:PORT`; `tick-only` where nothing is sent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub to: Option<String>,
-        /// Bytes of a datagram.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub size: Option<u64>,
-    }
-
     metrics! {
+        /// The request: it identifies a series.
+        pub struct Parameters {
+            /// Datagrams or ticks a second.
+            rate_per_second: f64,
+            /// The end that the series is of.
+            measured: Measured,
+            /// Where to, as `udp ADDRESS:PORT`; `tick-only` where nothing is sent.
+            to?: String,
+            /// Bytes of a datagram.
+            size?: u64,
+        }
+
         /// The results beside the samples.
         pub struct Metrics {
             /// Departures that were due.
@@ -194,28 +182,22 @@ pub mod pace {
 
 /// The highest rate that a method of pacing holds.
 pub mod sweep {
-    use serde::{Deserialize, Serialize};
-
-    /// The request: it identifies a series.
-    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub struct Parameters {
-        /// The rate that the search begins at.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub from_per_second: Option<f64>,
-        /// The highest rate of the search.
-        pub to_per_second: f64,
-        /// The 99th percentile of lateness that a rate must keep to count as held.
-        pub within_ns: i64,
-        /// Where to, as `udp ADDRESS:PORT`; `tick-only` where nothing is sent.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub to: Option<String>,
-        /// Bytes of a datagram.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub size: Option<u64>,
-    }
-
     metrics! {
+        /// The request: it identifies a series.
+        #[derive(Default)]
+        pub struct Parameters {
+            /// The rate that the search begins at.
+            from_per_second?: f64,
+            /// The highest rate of the search.
+            to_per_second: f64,
+            /// The 99th percentile of lateness that a rate must keep to count as held.
+            within_ns: i64,
+            /// Where to, as `udp ADDRESS:PORT`; `tick-only` where nothing is sent.
+            to?: String,
+            /// Bytes of a datagram.
+            size?: u64,
+        }
+
         /// The results beside the samples.
         pub struct Metrics {
             /// The highest rate that was held, in events a second.

@@ -85,8 +85,31 @@ pub(super) fn mean_of_each(
     Some(keys.map(|key| (key, share(&mine, key).average(share(&other, key), weights))).collect())
 }
 
-/// A struct of metrics, each with the rule by which those of two runs are merged (a function of this file).
+/// What an experiment is asked and what comes out. A parameter may be absent where a `?` follows its name. Each metric has the rule by which
+/// those of two runs are merged (a function of this file).
 macro_rules! metrics {
+    (
+        $(#[$asked:meta])* pub struct Parameters {
+            $($(#[$about:meta])* $parameter:ident $(?: $optional:ty)? $(: $required:ty)?,)*
+        }
+        $($metrics:tt)*
+    ) => {
+        $(#[$asked])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        pub struct Parameters {
+            $(
+                $(#[$about])*
+                $(pub $parameter: $required,)?
+                $(
+                    #[serde(default, skip_serializing_if = "Option::is_none")]
+                    pub $parameter: Option<$optional>,
+                )?
+            )*
+        }
+
+        metrics! { $($metrics)* }
+    };
     ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* $field:ident: $kind:ty => $rule:ident,)* }) => {
         $(#[$about])*
         #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]

@@ -2,21 +2,18 @@
 
 /// Loops of equal work, from rest to full speed. The subject is the governor, or `as found`.
 pub mod ramp {
-    use serde::{Deserialize, Serialize};
-
-    /// The request: it identifies a series.
-    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub struct Parameters {
-        /// Loops per round.
-        pub loops: u32,
-        /// What a loop takes at full speed.
-        pub work_ns: i64,
-        /// Rest before each round.
-        pub rest_ns: i64,
-    }
-
     metrics! {
+        /// The request: it identifies a series.
+        #[derive(Default)]
+        pub struct Parameters {
+            /// Loops per round.
+            loops: u32,
+            /// What a loop takes at full speed.
+            work_ns: i64,
+            /// Rest before each round.
+            rest_ns: i64,
+        }
+
         /// The results beside the samples.
         pub struct Metrics {
             /// The CPU.
@@ -57,14 +54,10 @@ pub mod ramp {
 
 /// A change from one governor to another. The subject names both, as `powersave to performance`.
 pub mod switch {
-    use serde::{Deserialize, Serialize};
-
-    /// What was asked: the subject says it all.
-    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub struct Parameters {}
-
     metrics! {
+        /// What was asked: the subject says it all.
+        pub struct Parameters {}
+
         /// The results beside the samples.
         pub struct Metrics {
             /// The CPU that loops.
@@ -87,23 +80,19 @@ pub mod switch {
 pub mod boost {
     use std::collections::BTreeMap;
 
-    use serde::{Deserialize, Serialize};
-
-    /// The request: it identifies a series.
-    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub struct Parameters {
-        /// From one activation to the next.
-        pub period_ns: i64,
-        /// Work of an activation, as it takes at full speed.
-        pub work_ns: i64,
-        /// From an activation to the time when its work must be done.
-        pub deadline_ns: i64,
-        /// Activations per round.
-        pub periods: u32,
-    }
-
     metrics! {
+        /// The request: it identifies a series.
+        pub struct Parameters {
+            /// From one activation to the next.
+            period_ns: i64,
+            /// Work of an activation, as it takes at full speed.
+            work_ns: i64,
+            /// From an activation to the time when its work must be done.
+            deadline_ns: i64,
+            /// Activations per round.
+            periods: u32,
+        }
+
         /// The results beside the samples.
         pub struct Metrics {
             /// The CPU.

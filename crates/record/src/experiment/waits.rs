@@ -2,22 +2,18 @@
 
 /// A wait of a given length.
 pub mod wait {
-    use serde::{Deserialize, Serialize};
-
     use crate::experiment::metrics::Typed;
 
-    /// The request: it identifies a series.
-    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub struct Parameters {
-        /// The duration, or the distance of the deadline.
-        pub asked_ns: i64,
-        /// From one signal to the next, where signals interrupt the waits.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub interrupt_ns: Option<i64>,
-    }
-
     metrics! {
+        /// The request: it identifies a series.
+        #[derive(Default)]
+        pub struct Parameters {
+            /// The duration, or the distance of the deadline.
+            asked_ns: i64,
+            /// From one signal to the next, where signals interrupt the waits.
+            interrupt_ns?: i64,
+        }
+
         /// The results beside the samples.
         pub struct Metrics {
             /// What a call of coarse resolution makes of the duration asked; equal to it where the call takes nanoseconds.
@@ -50,8 +46,6 @@ pub mod wait {
 
 /// A call to yield, alone and against competitors on its CPU.
 pub mod yielding {
-    use serde::{Deserialize, Serialize};
-
     words! {
         /// What a competitor is.
         pub enum CompetitorKind {
@@ -74,24 +68,20 @@ pub mod yielding {
         }
     }
 
-    /// The request: it identifies a series.
-    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub struct Parameters {
-        /// Busy competitors on the CPU.
-        pub competitors: u32,
-        /// What they are; absent where there are none.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub competitor_kind: Option<CompetitorKind>,
-        /// Their scheduling, for instance `SCHED_BATCH`, or `as found`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub competitor_policy: Option<String>,
-        /// Their rank.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub competitor_rank: Option<Rank>,
-    }
-
     metrics! {
+        /// The request: it identifies a series.
+        #[derive(Default)]
+        pub struct Parameters {
+            /// Busy competitors on the CPU.
+            competitors: u32,
+            /// What they are; absent where there are none.
+            competitor_kind?: CompetitorKind,
+            /// Their scheduling, for instance `SCHED_BATCH`, or `as found`.
+            competitor_policy?: String,
+            /// Their rank.
+            competitor_rank?: Rank,
+        }
+
         /// The results beside the samples.
         pub struct Metrics {
             /// The system calls that were seen, by name; `none` where there were none.
@@ -116,8 +106,6 @@ pub mod yielding {
 
 /// A receiver that polls for a message a number of times before it gives up the CPU.
 pub mod polls {
-    use serde::{Deserialize, Serialize};
-
     words! {
         /// What runs on the receiver's CPU meanwhile.
         pub enum Load {
@@ -138,20 +126,17 @@ pub mod polls {
         }
     }
 
-    /// The request: it identifies a series.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub struct Parameters {
-        /// What runs on the receiver's CPU.
-        pub load: Load,
-        /// Where the sender runs.
-        pub sender: SenderPlace,
-        /// Polls before the CPU is given up; 0: never given up. Absent for receivers that do not count polls.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub polls: Option<u32>,
-    }
-
     metrics! {
+        /// The request: it identifies a series.
+        pub struct Parameters {
+            /// What runs on the receiver's CPU.
+            load: Load,
+            /// Where the sender runs.
+            sender: SenderPlace,
+            /// Polls before the CPU is given up; 0: never given up. Absent for receivers that do not count polls.
+            polls?: u32,
+        }
+
         /// The results beside the samples.
         pub struct Metrics {
             /// Share of the CPU that the competitor got while no message came.
@@ -164,8 +149,6 @@ pub mod polls {
 
 /// What a sleep adds, and what reading the clock costs.
 pub mod calibrate {
-    use serde::{Deserialize, Serialize};
-
     words! {
         /// Which figure a series holds.
         pub enum Figure {
@@ -184,18 +167,15 @@ pub mod calibrate {
         }
     }
 
-    /// The request: it identifies a series.
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub struct Parameters {
-        /// The figure that the series holds.
-        pub figure: Figure,
-        /// The length of the sleep, in a proof.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub asked_ns: Option<i64>,
-    }
-
     metrics! {
+        /// The request: it identifies a series.
+        pub struct Parameters {
+            /// The figure that the series holds.
+            figure: Figure,
+            /// The length of the sleep, in a proof.
+            asked_ns?: i64,
+        }
+
         /// The results beside the samples.
         pub struct Metrics {
             /// What was taken off each sleep of a proof, on average over its turns.
@@ -219,19 +199,15 @@ pub mod calibrate {
 /// A call site has up to three series. `lateness` is of the waits whose time was over, and `away` has the time waited for events. `call_cost`
 /// is of calls that cannot block, of which one in 64 is timed. Metrics and CPU time stand in the first of them.
 pub mod calls {
-    use serde::{Deserialize, Serialize};
-
-    /// What was asked: who calls.
-    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub struct Parameters {
-        /// The program's name (`/proc/PID/comm`).
-        pub program: String,
-        /// The file and the function of it that calls, `libfoo.so:poll_loop`; `libfoo.so+0x12ab` where the function has no name.
-        pub site: String,
-    }
-
     metrics! {
+        /// What was asked: who calls.
+        pub struct Parameters {
+            /// The program's name (`/proc/PID/comm`).
+            program: String,
+            /// The file and the function of it that calls, `libfoo.so:poll_loop`; `libfoo.so+0x12ab` where the function has no name.
+            site: String,
+        }
+
         /// The results beside the samples.
         pub struct Metrics {
             /// Calls that began.
@@ -258,20 +234,16 @@ pub mod calls {
 
 /// A thread that wakes up at regular intervals. The subject is its CPU: `cpu0`.
 pub mod cyclic {
-    use serde::{Deserialize, Serialize};
-
-    /// The request: it identifies a series.
-    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    pub struct Parameters {
-        /// From one wake-up to the next.
-        pub interval_ns: i64,
-        /// What the machine did meanwhile, by the choice of who measured; absent: nothing was added.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub load: Option<String>,
-    }
-
     metrics! {
+        /// The request: it identifies a series.
+        #[derive(Default)]
+        pub struct Parameters {
+            /// From one wake-up to the next.
+            interval_ns: i64,
+            /// What the machine did meanwhile, by the choice of who measured; absent: nothing was added.
+            load?: String,
+        }
+
         /// The results beside the samples.
         pub struct Metrics {
             /// Expected wake-ups that the thread overslept: it was not yet back from an earlier one.
