@@ -60,21 +60,12 @@ impl<'a> Session<'a> {
             schema: SCHEMA.into(),
             tool,
             started: jiff::Timestamp::now(),
-            elapsed_ns: 0,
             complete: true,
             command,
             subcommand: subcommand.to_owned(),
             host,
-            conditions: Vec::new(),
             clock,
-            series: Vec::new(),
-            not_measured: Vec::new(),
-            notices: Vec::new(),
-            disturbance: punctual_record::Disturbance::default(),
-            limits: Vec::new(),
-            causes: None,
-            paths: Vec::new(),
-            merged_from: Vec::new(),
+            ..Run::default()
         };
         Self {
             run,

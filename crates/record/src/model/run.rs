@@ -12,7 +12,7 @@ use crate::experiment::Param;
 pub const SCHEMA: &str = "punctual.run/2";
 
 /// Everything one invocation of `punctual` measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// `punctual.run/2`.
@@ -108,7 +108,7 @@ impl Run {
 }
 
 /// The program that made a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tool {
     /// `punctual`.
@@ -118,7 +118,7 @@ pub struct Tool {
 }
 
 /// The clock that took the time, and what one reading of it costs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Clock {
     /// `CLOCK_MONOTONIC`, or the CPU's counter.
