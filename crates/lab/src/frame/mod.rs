@@ -39,7 +39,7 @@ pub(crate) use ledger::{Ledger, Shared};
 pub(crate) use places::Place;
 pub use places::one_cpu;
 pub use plan::{BadVariant, Input, PlanError, Request, Variant, Watched};
-pub(crate) use plan::{MethodCell, at_least_one, rough};
+pub(crate) use plan::{MethodCell, at_least_one, place_of, rough};
 use rounds::Rounds;
 pub use schedule::Amount;
 pub(crate) use schedule::{CellCost, Schedule};

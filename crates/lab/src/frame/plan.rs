@@ -171,6 +171,14 @@ pub enum Watched {
     ForCauses,
 }
 
+/// The place of a value in a list, to which it is added if it is not there yet.
+pub(crate) fn place_of<T>(list: &mut Vec<T>, value: T, is_same: impl Fn(&T, &T) -> bool) -> usize {
+    list.iter().position(|known| is_same(known, &value)).unwrap_or_else(|| {
+        list.push(value);
+        list.len() - 1
+    })
+}
+
 /// A cell that is one method under one variant: indices into those of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MethodCell {

@@ -69,13 +69,6 @@ impl Method {
         }
     }
 
-    /// A wait of `asked_ns` nanoseconds rounded up to the call's unit. `hz` is the kernel's tick rate. If it is
-    /// unknown, a wait in jiffies is returned as asked.
-    #[must_use]
-    pub fn effective_ns(&self, asked_ns: i64, hz: Option<u32>) -> i64 {
-        self.unit.effective_ns(asked_ns, hz)
-    }
-
     /// The details for the record.
     pub(crate) fn for_record(&self) -> About {
         let code = if self.code.is_empty() { format!("{};", self.call) } else { self.code.to_owned() };
@@ -96,8 +89,8 @@ impl Unit {
         }
     }
 
-    /// `asked_ns` rounded up to this unit. It is unchanged if its length is unknown, 0 if negative, `i64::MAX`
-    /// if the result does not fit.
+    /// A wait of `asked_ns` nanoseconds rounded up to this unit. `hz` is the kernel's tick rate. If it is unknown, a
+    /// wait in jiffies is returned as asked. 0 if negative, `i64::MAX` if the result does not fit.
     #[must_use]
     pub fn effective_ns(self, asked_ns: i64, hz: Option<u32>) -> i64 {
         let asked = asked_ns.max(0);
@@ -225,7 +218,7 @@ pub(crate) fn relative(call: impl FnMut(i64) -> linux::Result<Ended> + 'static) 
 
 /// The same for a call that takes at most `longest_ns` at a time.
 pub(crate) fn relative_up_to(longest_ns: i64, mut call: impl FnMut(i64) -> linux::Result<Ended> + 'static) -> Opened {
-    tried(call(0))?;
+    let _ = usable(call(0))?;
     Ok(Box::new(Relative { call, longest_ns }))
 }
 
@@ -264,23 +257,19 @@ pub(crate) fn absolute(clock: Clock, call: impl FnMut(i64) -> linux::Result<Ende
     absolute_up_to(i64::MAX, clock, call)
 }
 
-/// The same for a call that hides signals: each call lasts at most [`UNCUTTABLE_NS`].
-pub(crate) fn absolute_uncuttable(clock: Clock, call: impl FnMut(i64) -> linux::Result<Ended> + 'static) -> Opened {
-    absolute_up_to(UNCUTTABLE_NS, clock, call)
-}
-
-fn absolute_up_to(
+/// The same for a call that takes at most `longest_ns` at a time.
+pub(crate) fn absolute_up_to(
     longest_ns: i64,
     clock: Clock,
     mut call: impl FnMut(i64) -> linux::Result<Ended> + 'static,
 ) -> Opened {
-    tried(call(0))?;
+    let _ = usable(call(0))?;
     Ok(Box::new(Absolute { clock, longest_ns, call }))
 }
 
-/// Judges a first call: only an error makes the method unavailable, not how the wait ended.
-fn tried(first: linux::Result<Ended>) -> Result<(), Unavailable> {
-    first.map(drop).map_err(|e| unavailable(&e, &[]))
+/// What a method needs, or the result of its first call, however that ended. An error makes the method unavailable.
+pub(crate) fn usable<T>(first: linux::Result<T>) -> Result<T, Unavailable> {
+    first.map_err(|e| unavailable(&e, &[]))
 }
 
 /// A timer that is set and then waited for. Signals interrupt the wait, not the timer.
@@ -424,10 +413,8 @@ struct OnCounter {
 }
 
 pub(crate) fn open_counter() -> Opened {
-    match Counter::calibrate() {
-        Ok(counter) => Ok(Box::new(OnCounter { counter })),
-        Err(why) => Err(Unavailable { why: why.to_string(), remedy: None }),
-    }
+    let counter = Counter::calibrate().map_err(|why| Unavailable::because(why.to_string()))?;
+    Ok(Box::new(OnCounter { counter }))
 }
 
 impl Waiter for OnCounter {
@@ -460,8 +447,8 @@ struct InUserMode {
 }
 
 pub(crate) fn open_instruction(instruction: Instruction) -> Opened {
-    let instruction = UserWait::open(instruction).map_err(|why| Unavailable { why: why.to_string(), remedy: None })?;
-    let counter = Counter::calibrate().map_err(|why| Unavailable { why: why.to_string(), remedy: None })?;
+    let instruction = UserWait::open(instruction).map_err(|why| Unavailable::because(why.to_string()))?;
+    let counter = Counter::calibrate().map_err(|why| Unavailable::because(why.to_string()))?;
     Ok(Box::new(InUserMode { instruction, counter, watched: Watched::default() }))
 }
 

@@ -56,7 +56,7 @@ fn whole_seconds() {
     let method = methods::find("sleep").unwrap();
     let from = now_ns(Clock::Monotonic);
     check_wait(method, &mut *open(method).unwrap(), 100_000);
-    assert!(now_ns(Clock::Monotonic) - from >= method.effective_ns(100_000, None));
+    assert!(now_ns(Clock::Monotonic) - from >= method.unit.effective_ns(100_000, None));
 }
 
 /// Runs `f` while another thread interrupts this one every 50 microseconds or so.

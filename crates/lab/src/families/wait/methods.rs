@@ -20,8 +20,8 @@ use punctual_linux::timer::{HandledTimer, IntervalTimer, PolledTimerfd, SignalTi
 
 use crate::frame::{Unavailable, go_on};
 use crate::ways::wait::{
-    Kind, Method, Opened, Remedies, UNCUTTABLE_NS, Unit, Waiter, absolute, absolute_uncuttable, relative,
-    relative_up_to, timed, unavailable, units_up,
+    Kind, Method, Opened, Remedies, UNCUTTABLE_NS, Unit, Waiter, absolute, absolute_up_to, relative, relative_up_to,
+    timed, unavailable, units_up, usable,
 };
 use crate::ways::wait::{on_clock, open_counter, open_instruction, open_sleeper};
 
@@ -228,6 +228,11 @@ const TIMER: Method = Method::unnamed(Kind::Timer);
 
 const FUTEX: &[&str] = &["futex", "futex_time64"];
 
+const RING: Remedies = &[
+    (linux::EPERM, "set /proc/sys/kernel/io_uring_disabled to 0, or allow io_uring in the container's seccomp profile"),
+    (linux::ENOMEM, "raise the limit of locked memory (ulimit -l)"),
+];
+
 const SYNC: Method = Method { system_calls: FUTEX, ..Method::unnamed(Kind::Sync) };
 
 static KERNEL_METHODS: &[Method] = &[
@@ -377,7 +382,7 @@ static KERNEL_METHODS: &[Method] = &[
         system_calls: &["epoll_wait", "epoll_pwait"],
         unit: Unit::Millisecond,
         open: || {
-            let set = Epoll::new().map_err(|e| unavailable(&e, &[]))?;
+            let set = usable(Epoll::new())?;
             relative_up_to(MILLISECONDS_LONGEST_NS, move |ns| set.wait(milliseconds(ns)))
         },
         ..POLL
@@ -388,10 +393,7 @@ static KERNEL_METHODS: &[Method] = &[
         call: "epoll_pwait2(epfd, events, 1, &timespec, NULL)",
         system_calls: &["epoll_pwait2"],
         needs: "Linux 5.11",
-        open: || {
-            let set = Epoll::new().map_err(|e| unavailable(&e, &[]))?;
-            relative(move |ns| set.pwait2(ns))
-        },
+        open: || usable(Epoll::new()).and_then(|set| relative(move |ns| set.pwait2(ns))),
         ..POLL
     },
     Method {
@@ -453,10 +455,7 @@ static KERNEL_METHODS: &[Method] = &[
         about: "the timeout of waiting for a signal that does not come",
         call: "sigtimedwait(&set, NULL, &timeout)",
         system_calls: &["rt_sigtimedwait", "rt_sigtimedwait_time64"],
-        open: || {
-            let nothing = SignalTimeout::new().map_err(|e| unavailable(&e, &[]))?;
-            relative(move |ns| nothing.wait(ns))
-        },
+        open: || usable(SignalTimeout::new()).and_then(|nothing| relative(move |ns| nothing.wait(ns))),
         ..TIMER
     },
     Method {
@@ -489,8 +488,8 @@ static KERNEL_METHODS: &[Method] = &[
         call: "pthread_cond_timedwait(&condition, &mutex, &deadline)",
         absolute: true,
         open: || {
-            let condition = Condition::new().map_err(|e| unavailable(&e, &[]))?;
-            absolute_uncuttable(Clock::Monotonic, move |at| condition.wait_until(at))
+            let condition = usable(Condition::new())?;
+            absolute_up_to(UNCUTTABLE_NS, Clock::Monotonic, move |at| condition.wait_until(at))
         },
         ..SYNC
     },
@@ -501,7 +500,7 @@ static KERNEL_METHODS: &[Method] = &[
         absolute: true,
         clock: Clock::Realtime,
         open: || {
-            let semaphore = Semaphore::new().map_err(|e| unavailable(&e, &[]))?;
+            let semaphore = usable(Semaphore::new())?;
             absolute(Clock::Realtime, move |at| semaphore.wait_until(at))
         },
         ..SYNC
@@ -515,7 +514,7 @@ static KERNEL_METHODS: &[Method] = &[
         needs: "kernel with CONFIG_POSIX_MQUEUE",
         clock: Clock::Realtime,
         open: || {
-            const REMEDIES: crate::ways::wait::Remedies = &[
+            const REMEDIES: Remedies = &[
                 (linux::ENOSYS, "a kernel built with CONFIG_POSIX_MQUEUE has them"),
                 (linux::EMFILE, "raise the limits of message queues and of open files (ulimit -q, ulimit -n)"),
                 (linux::ENOSPC, "close message queues or raise /proc/sys/fs/mqueue/queues_max"),
@@ -543,7 +542,7 @@ static KERNEL_METHODS: &[Method] = &[
         code: "io_uring_prep_timeout(sqe, &duration, 0, 0); io_uring_submit_and_wait(&ring, 1);",
         system_calls: &["io_uring_enter"],
         needs: "Linux 5.4",
-        open: open_ring,
+        open: || timed(RingTimeout::new(), RING),
         ..SYNC
     },
 ];
@@ -559,8 +558,8 @@ struct SocketTimeout {
 }
 
 fn open_socket() -> Opened {
-    let socket = SilentSocket::new().map_err(|e| unavailable(&e, &[]))?;
-    socket.set_timeout(1).map_err(|e| unavailable(&e, &[]))?;
+    let socket = usable(SilentSocket::new())?;
+    usable(socket.set_timeout(1))?;
     Ok(Box::new(SocketTimeout { socket, set_us: None }))
 }
 
@@ -582,17 +581,6 @@ impl Waiter for SocketTimeout {
         }
         Ok(())
     }
-}
-
-fn open_ring() -> Opened {
-    const REMEDIES: crate::ways::wait::Remedies = &[
-        (
-            linux::EPERM,
-            "set /proc/sys/kernel/io_uring_disabled to 0, or allow io_uring in the container's seccomp profile",
-        ),
-        (linux::ENOMEM, "raise the limit of locked memory (ulimit -l)"),
-    ];
-    timed(RingTimeout::new(), REMEDIES)
 }
 
 #[cfg(test)]

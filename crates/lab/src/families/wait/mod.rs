@@ -25,7 +25,8 @@ use punctual_record::{Experiment, Notice, Quantity, Recorder, Typed, Usage};
 
 use crate::frame::{
     self, Bench, CellCost, CellId, Error, Failure, Family, Gathered, Input, Layout, Measured, Meter, Opened, PlanError,
-    Report, Scene, Schedule, Session, Sum, Unavailable, Variant, go_on, more_time, next_stretch, ready, rough,
+    Report, Scene, Schedule, Session, Sum, Unavailable, Variant, go_on, more_time, next_stretch, place_of, ready,
+    rough,
 };
 use crate::ways::wait::{Method, Unit, Waiter, units_up};
 
@@ -114,21 +115,11 @@ impl Plan {
             }
         }
         for (method, variant) in request.companions {
-            let method = plan.position_of(method);
-            let variant = plan.request.variants.iter().position(|v| *v == variant).unwrap_or_else(|| {
-                plan.request.variants.push(variant);
-                plan.request.variants.len() - 1
-            });
+            let method = place_of(&mut plan.methods, method, |one, other| one.name == other.name);
+            let variant = place_of(&mut plan.request.variants, variant, PartialEq::eq);
             plan.cells.extend(request.durations.iter().map(|&asked| Cell { method, asked, variant }));
         }
         plan
-    }
-
-    fn position_of(&mut self, method: &'static Method) -> usize {
-        self.methods.iter().position(|m| m.name == method.name).unwrap_or_else(|| {
-            self.methods.push(method);
-            self.methods.len() - 1
-        })
     }
 
     /// The parameters of a cell.
@@ -140,7 +131,7 @@ impl Plan {
     /// A cell's wait, rounded up to the call's unit.
     #[must_use]
     pub fn effective_ns(&self, cell: &Cell) -> i64 {
-        self.methods[cell.method].effective_ns(cell.asked_ns(), self.hz)
+        self.methods[cell.method].unit.effective_ns(cell.asked_ns(), self.hz)
     }
 
     /// How long a cell's wait takes: a signal ends a call that rounds to seconds, and a second with it.
@@ -481,7 +472,7 @@ impl Interrupted {
         let mut cuts = self.cuts.borrow_mut();
         cuts.waits += 1;
         // Only units of a fixed length occur, so the tick rate does not matter.
-        let whole_ns = self.method.effective_ns(asked_ns, None);
+        let whole_ns = self.method.unit.effective_ns(asked_ns, None);
         let mut next = if self.method.absolute { from_ns.saturating_add(asked_ns) } else { whole_ns };
         let mut first = true;
         loop {

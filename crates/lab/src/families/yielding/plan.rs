@@ -5,7 +5,7 @@ use punctual::conditions::Conditions;
 use punctual_record::experiment::yielding::{CompetitorKind, Rank};
 
 use crate::crowd::{self, Restraint};
-use crate::frame::{self, Family as _, Input, PlanError, at_least_one, one_cpu};
+use crate::frame::{self, Family as _, Input, PlanError, at_least_one, one_cpu, place_of};
 use crate::ways::YieldMethod;
 
 /// Policy of the competitors.
@@ -175,10 +175,7 @@ impl Plan {
                 };
                 let rank = rank_of(policy, self.request.variants[variant].conditions.get_policy());
                 let spec = CompetitorSpec { kind, policy, nice, rank };
-                let index = self.specs.iter().position(|s| *s == spec).unwrap_or_else(|| {
-                    self.specs.push(spec);
-                    self.specs.len() - 1
-                });
+                let index = place_of(&mut self.specs, spec, PartialEq::eq);
                 if !specs.contains(&Some(index)) {
                     specs.push(Some(index));
                 }
