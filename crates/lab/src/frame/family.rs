@@ -9,12 +9,12 @@ use punctual::conditions::Refused;
 use punctual_record::{About, Experiment, Notice, Quantity, Recorder, Series, SeriesId, SeriesTally, Usage};
 
 use super::error::{Error, Failure, Unavailable};
-use super::ledger::{Ledger, Shared};
+use super::ledger::Ledger;
 use super::places::Place;
 use super::plan::{PlanError, Request};
 use super::schedule::Schedule;
 use super::session::Session;
-use super::stage::Stage;
+use super::stage::{Shared, Stage};
 
 /// The environment in which a family opens its bench: the measuring thread.
 pub(crate) struct Scene<'a> {

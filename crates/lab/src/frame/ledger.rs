@@ -3,7 +3,6 @@
 //! restored, in words and as code. Results survive even if the measuring thread must be left behind.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use punctual::NotRestored;
 use punctual::conditions::{Applied, CONDITIONS, Condition, Conditions, Guard, Refused};
@@ -15,6 +14,7 @@ use super::error::{Error, Failure, Unavailable};
 use super::figures::Sum;
 use super::plan::{Request, Variant};
 use super::session::Session;
+use super::stage::Shared;
 
 /// The measurements so far. They can be reported even if the experiment must be left behind.
 #[derive(Debug, Default)]
@@ -54,40 +54,6 @@ pub(crate) struct Held {
     pub(crate) refused: Vec<Refused>,
     /// The variant was left out: the refusal made it equal to another one.
     pub(crate) left_out: bool,
-}
-
-/// What two threads share, such as the ledger: the measuring thread and the reporting one.
-#[derive(Debug, Default)]
-pub(crate) struct Shared<T>(Arc<Mutex<T>>);
-
-impl<T> Clone for Shared<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Shared<T> {
-    pub(crate) fn new(value: T) -> Self {
-        Self(Arc::new(Mutex::new(value)))
-    }
-
-    /// Locks the contents. A panic in another thread does not make them unreadable.
-    pub(crate) fn open(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes the contents and leaves the default.
-    pub(crate) fn take(&self) -> T
-    where
-        T: Default,
-    {
-        self.replace(T::default())
-    }
-
-    /// Takes the contents and leaves others of the same size: a thread that is left behind still writes there.
-    pub(crate) fn replace(&self, with: T) -> T {
-        std::mem::replace(&mut *self.open(), with)
-    }
 }
 
 impl Shared<Ledger> {

@@ -34,8 +34,8 @@ pub(crate) use error::{Failure, Opened, Unavailable, more_time, no_thread_remedy
 use family::WithExtras;
 pub(crate) use family::{Bench, CellId, Family, Gathered, Layout, Measured, Report, Scene, names};
 pub(crate) use figures::{Meter, Sum, next_stretch};
+pub(crate) use ledger::Ledger;
 pub use ledger::condition_set;
-pub(crate) use ledger::{Ledger, Shared};
 pub(crate) use places::Place;
 pub use places::one_cpu;
 pub use plan::{BadVariant, Input, PlanError, Request, Variant, Watched};
@@ -45,7 +45,7 @@ pub use schedule::Amount;
 pub(crate) use schedule::{CellCost, Schedule};
 pub use session::Session;
 pub use stage::{Observer, Progress, Silent, Stop};
-pub(crate) use stage::{Portion, Stage, go_on};
+pub(crate) use stage::{Portion, Shared, Stage, go_on};
 use watch::Watching;
 pub use watch::{Sight, Tracer, sight};
 

@@ -25,10 +25,10 @@ use punctual_record::{Notice, Recorder, Usage};
 use super::breaks::{Hold, Look, Spoilt};
 use super::error::Failure;
 use super::family::Bench;
-use super::ledger::{Held, Ledger, Shared};
+use super::ledger::{Held, Ledger};
 use super::plan::{Request, Variant};
 use super::schedule::Schedule;
-use super::stage::{Progress, Stage};
+use super::stage::{Progress, Shared, Stage};
 use super::watch::Watching;
 
 /// One performance of all rounds.

@@ -15,7 +15,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use punctual_linux as linux;
@@ -329,47 +329,72 @@ pub(crate) fn go_on(call: &'static str) -> linux::Result<()> {
     if linux::stop::requested() { Err(linux::Error::from_errno(call, linux::EINTR)) } else { Ok(()) }
 }
 
+/// What two threads share, the measuring one and the reporting one.
+#[derive(Debug, Default)]
+pub(crate) struct Shared<T>(Arc<Mutex<T>>);
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Shared<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(Arc::new(Mutex::new(value)))
+    }
+
+    /// Locks the contents. A panic in another thread does not make them unreadable.
+    pub(crate) fn open(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the contents and leaves the default.
+    pub(crate) fn take(&self) -> T
+    where
+        T: Default,
+    {
+        self.replace(T::default())
+    }
+
+    /// Takes the contents and leaves others of the same size: a thread that is left behind still writes there.
+    pub(crate) fn replace(&self, with: T) -> T {
+        std::mem::replace(&mut *self.open(), with)
+    }
+}
+
 /// A handle that ends a run early, from any thread.
 #[derive(Clone, Default)]
 pub struct Stop {
-    shared: Arc<StopShared>,
-}
-
-#[derive(Default)]
-struct StopShared {
     /// Interrupts the measuring thread, if there is one.
-    interrupter: Mutex<Option<Interrupter>>,
-    wake_caller: Mutex<Option<Box<dyn Fn() + Send>>>,
-    reason: Mutex<Option<String>>,
-    overdue: AtomicBool,
+    interrupter: Shared<Option<Interrupter>>,
+    wake_caller: Shared<Option<Box<dyn Fn() + Send>>>,
+    reason: Shared<Option<String>>,
+    overdue: Arc<AtomicBool>,
     /// Supervising threads: they stay off the measured CPUs.
-    attendants: Mutex<Vec<i32>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    attendants: Shared<Vec<i32>>,
 }
 
 impl Stop {
     /// Asks the run to end now. `reason` is the signal's name. Later requests have no effect.
     pub fn request(&self, reason: &str) {
-        lock(&self.shared.reason).get_or_insert_with(|| reason.to_owned());
+        self.reason.open().get_or_insert_with(|| reason.to_owned());
         self.interrupt();
-        if let Some(wake) = lock(&self.shared.wake_caller).as_ref() {
+        if let Some(wake) = self.wake_caller.open().as_ref() {
             wake();
         }
     }
 
     /// Ends the run because its announced time is over.
     fn expire(&self) {
-        self.shared.overdue.store(true, Ordering::Release);
+        self.overdue.store(true, Ordering::Release);
         self.interrupt();
     }
 
     /// Interrupts the current wait, if there is one.
     pub(crate) fn interrupt(&self) {
         linux::stop::request();
-        if let Some(interrupter) = lock(&self.shared.interrupter).as_ref() {
+        if let Some(interrupter) = self.interrupter.open().as_ref() {
             // An error means that the thread has just ended: harmless.
             let _ = interrupter.interrupt();
         }
@@ -378,45 +403,45 @@ impl Stop {
     /// Registers the calling thread as one that passes on requests. It stays off the measured CPUs during an
     /// experiment, so that it can always do so.
     pub fn attend_from_this_thread(&self) {
-        lock(&self.shared.attendants).push(linux::sched::current_thread_id());
+        self.attendants.open().push(linux::sched::current_thread_id());
     }
 
     /// Calls `wake` at every later request until an experiment begins, for waits before it. For earlier requests see
     /// [`Stop::requested`].
     pub fn wake_by(&self, wake: impl Fn() + Send + 'static) {
-        *lock(&self.shared.wake_caller) = Some(Box::new(wake));
+        *self.wake_caller.open() = Some(Box::new(wake));
     }
 
     /// From now on requests interrupt this thread. `None`: no thread.
     pub(crate) fn interrupts(&self, thread: Option<Interrupter>) {
-        *lock(&self.shared.interrupter) = thread;
+        *self.interrupter.open() = thread;
     }
 
     /// From now on requests wake no thread.
     fn wakes_nobody(&self) {
-        *lock(&self.shared.wake_caller) = None;
+        *self.wake_caller.open() = None;
     }
 
     /// The threads that called [`Stop::attend_from_this_thread`].
     fn attendants(&self) -> Vec<i32> {
-        lock(&self.shared.attendants).clone()
+        self.attendants.open().clone()
     }
 
     /// The reason for the request to end, if any.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
-        lock(&self.shared.reason).clone()
+        self.reason.open().clone()
     }
 
     /// Whether the run was ended because it took longer than announced.
     pub(crate) fn overdue(&self) -> bool {
-        self.shared.overdue.load(Ordering::Acquire)
+        self.overdue.load(Ordering::Acquire)
     }
 
     /// Whether the run was asked to end, or is overdue.
     #[must_use]
     pub fn requested(&self) -> bool {
-        lock(&self.shared.reason).is_some() || self.overdue()
+        self.reason.open().is_some() || self.overdue()
     }
 }
 
