@@ -10,11 +10,11 @@ use punctual::{Conditions, Policy, format_duration};
 use punctual_record::remedy;
 
 use crate::frame::plan::LONGEST_UNASKED;
-use crate::frame::{Amount, Failure, Input, Ledger, NotKept, PlanError, Request, Shared, Variant, rough};
+use crate::frame::{Amount, Failure, Input, Ledger, NotKept, PlanError, Request, Schedule, Shared, Variant, rough};
 
 /// The preparations of an experiment, before and between rounds: it acquires settings, warms up the CPU and
 /// calibrates its work.
-pub(crate) const PREPARES: Duration = Duration::from_secs(2);
+const PREPARES: Duration = Duration::from_secs(2);
 
 /// Busy time of the CPU before the work is calibrated: several times that of the slowest governor to full speed.
 pub(crate) const WARM_UP: Duration = Duration::from_millis(100);
@@ -32,13 +32,6 @@ const LONGEST_WORK: Duration = Duration::from_millis(100);
 pub(crate) fn check_work(work: Duration) -> Result<(), PlanError> {
     Input::Work.check((SHORTEST_WORK..=LONGEST_WORK).contains(&work), || {
         format!("must be 10us, so that reading the clock does not count, to 100ms, not {}", format_duration(work))
-    })
-}
-
-/// Refuses a plan that takes longer than is allowed without explicit consent.
-pub(crate) fn not_too_long(whole: Duration) -> Result<(), PlanError> {
-    Input::Rounds.check(whole <= LONGEST_UNASKED, || {
-        format!("the run would take about {}; ask for less in each round, or fewer rounds", rough(whole))
     })
 }
 
@@ -65,13 +58,37 @@ impl Thread {
         self.policy.as_ref().is_some_and(Policy::is_real_time)
     }
 
-    /// The request for this many operations in each of some rounds, on that CPU.
-    pub(crate) fn request(&self, cpu: Option<usize>, operations: u32, rounds: u32) -> Request {
+    /// The thread in a plan of this duration, with this many operations in each of some rounds. Refuses a plan that takes
+    /// longer than is allowed without explicit consent.
+    pub(crate) fn looping(&self, operations: u32, rounds: u32, whole: Duration) -> Result<Looping, PlanError> {
+        Input::Rounds.check(whole <= LONGEST_UNASKED, || {
+            format!("the run would take about {}; ask for less in each round, or fewer rounds", rough(whole))
+        })?;
+        let cpu = self.its_cpu();
         let variant = Variant::new(Conditions::new().maybe(self.policy, Conditions::policy));
         let base = Conditions::new().maybe(cpu, Conditions::cpu);
         let amount = Amount::Samples(u64::from(operations) * u64::from(rounds));
         let as_found = Request::as_found(amount, rounds);
-        Request { variants: vec![variant], base, warmup: 0, require: self.require, ..as_found }
+        let request = Request { variants: vec![variant], base, warmup: 0, require: self.require, ..as_found };
+        Ok(Looping { cpu, request, at_most: whole + PREPARES })
+    }
+}
+
+/// The looping thread of a plan.
+#[derive(Debug, Clone)]
+pub(crate) struct Looping {
+    /// Its CPU.
+    pub(crate) cpu: Option<usize>,
+    /// Its conditions, and the rounds.
+    pub(crate) request: Request,
+    /// The longest duration of the whole plan.
+    at_most: Duration,
+}
+
+impl Looping {
+    /// This many operations of every cell in each round, each of about this duration.
+    pub(crate) fn schedule(&self, operations: u32, each: Duration, cells: usize) -> Schedule {
+        Schedule::fixed(self.request.rounds, operations, each, cells, self.at_most)
     }
 }
 

@@ -21,9 +21,7 @@ use crate::frame::{
     self, Bench, CellId, Error, Failure, Family, Gathered, Input, Layout, Ledger, Measured, Meter, PlanError, Report,
     Scene, Schedule, Session, Shared, Unavailable, at_least_one,
 };
-use crate::speed::{
-    PATIENCE, PERFORMANCE, PREPARES, Thread, WARM_UP, check_work, give_back, governor_lost, not_too_long,
-};
+use crate::speed::{Looping, PATIENCE, PERFORMANCE, Thread, WARM_UP, check_work, give_back, governor_lost};
 
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = Experiment::BOOST;
@@ -43,7 +41,7 @@ impl Family for Plan {
     type Extra = Extra;
 
     fn layout(&self) -> Layout<'_> {
-        Layout::new(&self.request, [0; Subject::ALL.len()])
+        Layout::new(&self.looping.request, [0; Subject::ALL.len()])
     }
 
     fn identity(&self, cell: usize) -> CellId {
@@ -53,12 +51,12 @@ impl Family for Plan {
 
     fn schedule(&self) -> Schedule {
         let each = self.asked.rest / self.asked.periods + self.asked.period;
-        Schedule::fixed(self.request.rounds, self.asked.periods, each, self.cells(), self.at_most)
+        self.looping.schedule(self.asked.periods, each, self.cells())
     }
 
     /// As found: the guard first restores whatever an earlier program has left behind.
     fn prepare(&mut self, session: &mut Session<'_>) -> Result<(), Error> {
-        match Machine::new(self.cpu).performance() {
+        match Machine::new(self.looping.cpu).performance() {
             Ok((guard, found)) => {
                 for text in guard.replayed() {
                     session.notice(Notice::Other { text: text.clone() });
@@ -66,7 +64,7 @@ impl Family for Plan {
                 (self.found.governor, self.found.max_khz) = (found.governor, found.max_khz);
                 *self.found.full.open() = Some(guard);
             }
-            Err(error) if self.request.require => return Err(error.into()),
+            Err(error) if self.looping.request.require => return Err(error.into()),
             Err(error) => self.found.failure = Some(Unavailable::from(&error)),
         }
         Ok(())
@@ -84,7 +82,7 @@ impl Family for Plan {
 
     fn report(&self, cell: usize, measured: &Measured<'_, Extra>) -> Report {
         let metrics = boost::Metrics {
-            cpu: self.cpu.and_then(|cpu| u32::try_from(cpu).ok()),
+            cpu: self.looping.cpu.and_then(|cpu| u32::try_from(cpu).ok()),
             governor: self.found.governor.clone().filter(|_| Subject::ALL[cell] != Subject::Performance),
             max_khz: self.found.max_khz.map(|khz| khz as i64),
             ..measured.extra.metrics()
@@ -131,10 +129,7 @@ pub struct Request {
 pub struct Plan {
     asked: Request,
     deadline: Duration,
-    cpu: Option<usize>,
-    request: frame::Request,
-    /// The longest duration of the whole plan.
-    at_most: Duration,
+    looping: Looping,
     found: Found,
 }
 
@@ -165,16 +160,8 @@ impl Plan {
         check(deadline > work, Input::Deadline, "longer than the work takes at full speed", work, deadline)?;
         let whole =
             (rest + period.saturating_mul(periods)).saturating_mul(rounds).saturating_mul(Subject::ALL.len() as u32);
-        not_too_long(whole)?;
-        let cpu = request.thread.its_cpu();
-        Ok(Self {
-            deadline,
-            cpu,
-            request: request.thread.request(cpu, periods, rounds),
-            asked: request,
-            at_most: whole + PREPARES,
-            found: Found::default(),
-        })
+        let looping = request.thread.looping(periods, rounds, whole)?;
+        Ok(Self { deadline, looping, asked: request, found: Found::default() })
     }
 }
 
@@ -244,7 +231,7 @@ type Others = Option<(usize, String)>;
 impl<'a> BoostBench<'a> {
     fn open(plan: &'a Plan, full: Option<GovernorGuard>, ledger: Shared<Ledger>) -> Self {
         let responses = Vec::with_capacity(plan.asked.periods as usize);
-        Self { plan, machine: Machine::new(plan.cpu), ledger, full, work: None, responses, last: None }
+        Self { plan, machine: Machine::new(plan.looping.cpu), ledger, full, work: None, responses, last: None }
     }
 
     /// The work, calibrated in the first turn at full speed.
@@ -301,7 +288,7 @@ impl Bench for BoostBench<'_> {
         }
         self.responses.iter().for_each(|&ns| into.record(ns));
         if let Some(other) = others {
-            return Err(governor_lost(&self.plan.request, PERFORMANCE, other));
+            return Err(governor_lost(&self.plan.looping.request, PERFORMANCE, other));
         }
         self.last = Some(trial);
         Ok(used)
@@ -310,7 +297,8 @@ impl Bench for BoostBench<'_> {
     fn keep(&mut self, _: usize, _: (u32, u64), extra: &mut Extra) {
         if let Some(trial) = self.last.take() {
             extra.steps = self.work.map_or(0, |work| work.steps);
-            extra.add(&self.responses, trial);
+            extra.responses.extend_from_slice(&self.responses);
+            extra.trials.push(trial);
         }
     }
 
@@ -362,10 +350,7 @@ pub(crate) struct Extra {
     responses: Vec<i64>,
     /// Steps of work in an activation.
     steps: u64,
-    met: u64,
-    costs: Vec<Cost>,
-    time_in_state: BTreeMap<u64, Duration>,
-    energy: Option<(u64, Duration)>,
+    trials: Vec<Trial>,
 }
 
 /// The resources that a trial used.
@@ -382,31 +367,24 @@ struct Trial {
 }
 
 impl Extra {
-    fn add(&mut self, responses: &[i64], trial: Trial) {
-        self.responses.extend_from_slice(responses);
-        self.met += trial.met;
-        for (khz, time) in trial.time_in_state {
-            *self.time_in_state.entry(khz).or_default() += time;
-        }
-        if let Some((uj, time)) = trial.energy {
-            let (so_far, counted) = self.energy.unwrap_or_default();
-            self.energy = Some((so_far + uj, counted + time));
-        }
-        self.costs.extend(trial.cost);
-    }
-
     /// The metrics of the record.
     fn metrics(&self) -> Metrics {
-        let seconds: f64 = self.time_in_state.values().map(Duration::as_secs_f64).sum();
+        let mut time_in_state = BTreeMap::<u64, Duration>::new();
+        for (khz, time) in self.trials.iter().flat_map(|trial| &trial.time_in_state) {
+            *time_in_state.entry(*khz).or_default() += *time;
+        }
+        let seconds: f64 = time_in_state.values().map(Duration::as_secs_f64).sum();
         let share = |time: &Duration| time.as_secs_f64() / seconds;
-        let mean =
-            || self.time_in_state.iter().map(|(khz, time)| *khz as f64 * share(time)).sum::<f64>().round() as i64;
-        let residency = || self.time_in_state.iter().map(|(khz, time)| (*khz, share(time))).collect();
-        let energy = self.energy.filter(|(_, time)| !time.is_zero());
+        let mean = || time_in_state.iter().map(|(khz, time)| *khz as f64 * share(time)).sum::<f64>().round() as i64;
+        let residency = || time_in_state.iter().map(|(khz, time)| (*khz, share(time))).collect();
+        let counted = self.trials.iter().filter_map(|trial| trial.energy);
+        let energy = counted.reduce(|(uj, time), (more_uj, more_time)| (uj + more_uj, time + more_time));
+        let energy = energy.filter(|(_, time)| !time.is_zero());
+        let met = self.trials.iter().map(|trial| trial.met).sum();
         Metrics {
             steps: Some(self.steps as i64),
-            met: Some(self.met),
-            missed: Some(self.responses.len() as u64 - self.met),
+            met: Some(met),
+            missed: Some(self.responses.len() as u64 - met),
             mean_khz: (seconds > 0.0).then(mean),
             residency: (seconds > 0.0).then(residency),
             power_mw: energy.map(|(uj, time)| (uj as f64 / 1e3 / time.as_secs_f64()).round() as i64),
@@ -415,11 +393,12 @@ impl Extra {
     }
 
     fn boosted(&self) -> Metrics {
-        let Some(last) = self.costs.last() else { return Metrics::default() };
-        let sum = |pick: fn(&Cost) -> u64| self.costs.iter().map(pick).sum::<u64>();
-        let time = |pick: fn(&Cost) -> Duration| self.costs.iter().map(pick).sum::<Duration>();
+        let costs = || self.trials.iter().filter_map(|trial| trial.cost.as_ref());
+        let Some(last) = costs().next_back() else { return Metrics::default() };
+        let sum = |pick: fn(&Cost) -> u64| costs().map(pick).sum::<u64>();
+        let time = |pick: fn(&Cost) -> Duration| costs().map(pick).sum::<Duration>();
         let switches = sum(|cost| cost.switches);
-        let leads: Vec<i64> = self.costs.iter().map(|cost| cost.lead.as_nanos() as i64).collect();
+        let leads: Vec<i64> = costs().map(|cost| cost.lead.as_nanos() as i64).collect();
         let elapsed = time(|cost| cost.elapsed).as_secs_f64().max(1e-9);
         Metrics {
             lever: Some(last.lever.to_string()),
@@ -457,8 +436,7 @@ mod tests {
         };
         let found = Found { governor: Some("powersave".into()), max_khz: Some(3_000_000), ..Found::default() };
         let plan = Plan { found, ..Plan::new(request).unwrap() };
-        let mut extra = Extra::default();
-        extra.add(&[900, 2_000], Trial { met: 1, ..Trial::default() });
+        let extra = turns(&[900, 2_000], [Trial { met: 1, ..Trial::default() }]);
         let extras = [extra, Extra::default(), Extra::default()];
         let report = made_up_report(&plan, 0, &[900, 2_000], &extras);
         let series = &report.series[0];
@@ -471,6 +449,10 @@ mod tests {
         assert_eq!((metrics.governor.as_deref(), metrics.max_khz), (Some("powersave"), Some(3_000_000)));
         let full = made_up_report(&plan, 2, &[900], &extras);
         assert_eq!(full.series[0].experiment.boost().unwrap().metrics.governor, None, "another was set");
+    }
+
+    fn turns(responses: &[i64], trials: impl Into<Vec<Trial>>) -> Extra {
+        Extra { responses: responses.to_vec(), steps: 0, trials: trials.into() }
     }
 
     const MS: Duration = Duration::from_millis(1);
@@ -513,16 +495,13 @@ mod tests {
 
     #[test]
     fn turns_add_up() {
-        let mut extra = Extra::default();
         let trial = |slow: u32, fast: u32| Trial {
             met: 1,
             time_in_state: vec![(1_000_000, slow * MS), (3_000_000, fast * MS)],
             energy: Some((500_000, 100 * MS)),
             cost: None,
         };
-        extra.add(&[5, 6], trial(100, 0));
-        extra.add(&[7], trial(50, 50));
-        let metrics = extra.metrics();
+        let metrics = turns(&[5, 6, 7], [trial(100, 0), trial(50, 50)]).metrics();
         assert_eq!((metrics.met, metrics.missed), (Some(2), Some(1)));
         assert_eq!(metrics.mean_khz, Some(1_500_000));
         assert_eq!(metrics.residency.unwrap()[&3_000_000], 0.25);
@@ -532,8 +511,7 @@ mod tests {
 
     #[test]
     fn what_the_kernel_does_not_count_is_absent() {
-        let mut extra = Extra::default();
-        extra.add(&[5], Trial::default());
+        let extra = turns(&[5], [Trial::default()]);
         assert_eq!(extra.metrics(), Metrics { steps: Some(0), met: Some(0), missed: Some(1), ..Metrics::default() });
     }
 }

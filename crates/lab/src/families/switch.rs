@@ -3,7 +3,6 @@
 //! One thread loops on one CPU and stamps every loop. Another thread, on another CPU, writes the governor at a known
 //! time. Each turn switches back and forth repeatedly.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -22,7 +21,7 @@ use crate::frame::{
     self, Bench, CellId, Error, Failure, Family, Gathered, Input, Layout, Ledger, Measured, Meter, PlanError, Report,
     Scene, Schedule, Session, Shared, Unavailable, at_least_one, no_thread_remedy,
 };
-use crate::speed::{CLOSE, PATIENCE, PREPARES, Thread, arrival, give_back, not_too_long};
+use crate::speed::{CLOSE, Looping, PATIENCE, Thread, arrival, give_back};
 
 /// Name of this experiment in the record.
 pub const EXPERIMENT: &str = Experiment::SWITCH;
@@ -50,7 +49,7 @@ impl Family for Plan {
     type Extra = Extra;
 
     fn layout(&self) -> Layout<'_> {
-        Layout::new(&self.request, [0])
+        Layout::new(&self.looping.request, [0])
     }
 
     fn identity(&self, _: usize) -> CellId {
@@ -59,7 +58,7 @@ impl Family for Plan {
     }
 
     fn schedule(&self) -> Schedule {
-        Schedule::fixed(self.request.rounds, 2 * self.switches, EACH, 1, self.at_most)
+        self.looping.schedule(2 * self.switches, EACH, 1)
     }
 
     fn prepare(&mut self, _: &mut Session<'_>) -> Result<(), Error> {
@@ -97,7 +96,7 @@ impl Plan {
         };
         let number = |cpu: Option<usize>| cpu.and_then(|cpu| u32::try_from(cpu).ok());
         let metrics = switch::Metrics {
-            cpu: number(self.cpu),
+            cpu: number(self.looping.cpu),
             switched_from_cpu: number(self.other_cpu),
             loop_ns: Some(LOOP.as_nanos() as i64),
             before_ns: levels(|seen| seen.before_ns),
@@ -108,11 +107,11 @@ impl Plan {
             let experiment = Experiment::Switch(Typed { parameters: switch::Parameters {}, metrics: metrics.clone() });
             Series { subject: direction(&self.governors, to), ..measured.series(tally, quantity, experiment) }
         };
-        let write = |switch: &&Switch| Some((switch.round, switch.write_ns));
-        report.series.push(series(&tally(switches.iter().filter_map(write)), Quantity::CallCost));
+        let writes: Vec<_> = switches.iter().map(|switch| (switch.round, switch.write_ns)).collect();
+        report.series.push(series(&tally(&writes), Quantity::CallCost));
         let followed = followed(&switches);
         if follows(&switches) {
-            report.series.push(series(&tally(followed.into_iter()), Quantity::Settling));
+            report.series.push(series(&tally(&followed), Quantity::Settling));
         } else {
             let why = format!(
                 "the speed changed after {} of {} switches: too few to measure the delay",
@@ -135,16 +134,12 @@ fn followed(switches: &[&Switch]) -> Vec<(u32, i64)> {
     settled.iter().filter(same).map(|(switch, ns)| (switch.round, *ns)).collect()
 }
 
-/// One batch per round.
-fn tally(samples: impl Iterator<Item = (u32, i64)>) -> SeriesTally {
-    let mut rounds: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
-    for (round, ns) in samples {
-        rounds.entry(round).or_default().push(ns);
-    }
+/// One batch per round, of samples in the order of rounds.
+fn tally(samples: &[(u32, i64)]) -> SeriesTally {
     let mut tally = SeriesTally::new();
     let mut recorder = Recorder::new();
-    for (round, samples) in rounds {
-        tally.add_samples((round, 0), &mut recorder, samples);
+    for of_round in samples.chunk_by(|(round, _), (next, _)| round == next) {
+        tally.add_samples((of_round[0].0, 0), &mut recorder, of_round.iter().map(|(_, ns)| *ns));
     }
     tally
 }
@@ -172,11 +167,7 @@ pub struct Request {
 pub struct Plan {
     governors: [String; 2],
     switches: u32,
-    /// The CPU that loops.
-    cpu: Option<usize>,
-    request: frame::Request,
-    /// The longest duration of the whole plan.
-    at_most: Duration,
+    looping: Looping,
     /// The switching thread's CPU, once it is chosen.
     other_cpu: Option<usize>,
     guard: Shared<Option<GovernorGuard>>,
@@ -191,15 +182,10 @@ impl Plan {
         at_least_one(Input::Switches, switches)?;
         at_least_one(Input::Rounds, rounds)?;
         let whole = EACH.saturating_mul(2).saturating_mul(switches).saturating_mul(rounds);
-        not_too_long(whole)?;
-        let governors = governors.unwrap_or_else(usual);
-        let cpu = thread.its_cpu();
         Ok(Self {
-            governors,
+            governors: governors.unwrap_or_else(usual),
             switches,
-            cpu,
-            request: thread.request(cpu, 2 * switches, rounds),
-            at_most: whole + PREPARES,
+            looping: thread.looping(2 * switches, rounds, whole)?,
             other_cpu: None,
             guard: Shared::default(),
             failure: None,
@@ -350,8 +336,8 @@ impl Plan {
     /// Chooses a second CPU, and sets each governor once with all checks. Only the write remains to be timed.
     fn take_over(&mut self) {
         let allowed = Conditions::inspect().get_cpus().unwrap_or_default();
-        self.other_cpu = allowed.iter().find(|allowed| Some(*allowed) != self.cpu);
-        let (Some(cpu), Some(_)) = (self.cpu, self.other_cpu) else {
+        self.other_cpu = allowed.iter().find(|allowed| Some(*allowed) != self.looping.cpu);
+        let (Some(cpu), Some(_)) = (self.looping.cpu, self.other_cpu) else {
             self.failure = Some(Unavailable::but(
                 "two CPUs are needed: one loops while the other switches",
                 "allow this process a second CPU (taskset, cpuset, the virtual machine's settings)",

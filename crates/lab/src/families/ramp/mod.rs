@@ -26,9 +26,7 @@ use crate::frame::{
     self, Bench, CellId, Error, Failure, Family, Gathered, Input, Layout, Ledger, Measured, Meter, PlanError, Report,
     Scene, Schedule, Session, Shared, Unavailable, at_least_one,
 };
-use crate::speed::{
-    PERFORMANCE, PREPARES, Thread, WARM_UP, arrival, check_work, give_back, governor_lost, not_too_long,
-};
+use crate::speed::{Looping, PERFORMANCE, Thread, WARM_UP, arrival, check_work, give_back, governor_lost};
 
 pub use governed::{AS_FOUND, Governors};
 
@@ -63,10 +61,7 @@ pub struct Request {
 #[derive(Debug, Clone)]
 pub struct Plan {
     asked: Request,
-    cpu: Option<usize>,
-    request: frame::Request,
-    /// The longest duration of the whole plan.
-    at_most: Duration,
+    looping: Looping,
     /// Determined after it is known which governors can be set.
     cells: Vec<Cell>,
     waiting: Shared<Option<Governed>>,
@@ -95,16 +90,8 @@ impl Plan {
         })?;
         let turn = rest.saturating_add(busy.saturating_mul(SLOWEST));
         let whole = turn.saturating_mul(rounds).saturating_mul(MOST_GOVERNORS);
-        not_too_long(whole)?;
-        let cpu = thread.its_cpu();
-        Ok(Self {
-            cpu,
-            request: thread.request(cpu, loops, rounds),
-            asked: request,
-            at_most: whole + PREPARES,
-            cells: Vec::new(),
-            waiting: Shared::default(),
-        })
+        let looping = thread.looping(loops, rounds, whole)?;
+        Ok(Self { asked: request, looping, cells: Vec::new(), waiting: Shared::default() })
     }
 
     /// The governor of a cell, or a label for none set.
@@ -127,7 +114,7 @@ impl Family for Plan {
     type Extra = Extra;
 
     fn layout(&self) -> Layout<'_> {
-        Layout::new(&self.request, vec![0; self.cells.len()])
+        Layout::new(&self.looping.request, vec![0; self.cells.len()])
     }
 
     fn identity(&self, cell: usize) -> CellId {
@@ -137,12 +124,12 @@ impl Family for Plan {
 
     fn schedule(&self) -> Schedule {
         let each = self.asked.rest / self.asked.loops + self.asked.work;
-        Schedule::fixed(self.request.rounds, self.asked.loops, each, self.cells.len(), self.at_most)
+        self.looping.schedule(self.asked.loops, each, self.cells.len())
     }
 
     fn prepare(&mut self, session: &mut Session<'_>) -> Result<(), Error> {
-        let asked = (&self.asked.governors, self.request.require);
-        let (governed, cells, notices) = Governed::take_over(Cpufreq::system(), self.cpu, asked)?;
+        let asked = (&self.asked.governors, self.looping.request.require);
+        let (governed, cells, notices) = Governed::take_over(Cpufreq::system(), self.looping.cpu, asked)?;
         notices.into_iter().for_each(|notice| session.notice(notice));
         *self.waiting.open() = Some(governed);
         self.cells = cells;
@@ -154,7 +141,7 @@ impl Family for Plan {
     }
 
     fn gather<'a>(&'a self, _: &Scene<'a>) -> Gathered<'a, Extra> {
-        let nothing = || Governed { cpufreq: Cpufreq::system(), cpu: self.cpu, guard: None };
+        let nothing = || Governed { cpufreq: Cpufreq::system(), cpu: self.looping.cpu, guard: None };
         let governed = self.waiting.take().unwrap_or_else(nothing);
         Ok(Box::new(move |scene| Ok(Box::new(RampBench::open(self, governed, scene.ledger.clone())?))))
     }
@@ -214,7 +201,7 @@ impl Plan {
         };
         let (interrupted_share, interruption_ns) = extra.interruptions();
         ramp::Metrics {
-            cpu: self.cpu.and_then(|cpu| u32::try_from(cpu).ok()),
+            cpu: self.looping.cpu.and_then(|cpu| u32::try_from(cpu).ok()),
             steps: Some(extra.steps as i64),
             best_ns: best,
             first_ns: extra.middle_of(|round| round.first().copied()),
@@ -297,7 +284,7 @@ impl<'a> RampBench<'a> {
         let Some((set, guard)) = self.plan.cells[cell].governor.as_deref().zip(self.governed.guard.as_ref()) else {
             return Ok(());
         };
-        guard.other_governor(set).map_or(Ok(()), |other| Err(governor_lost(&self.plan.request, set, other)))
+        guard.other_governor(set).map_or(Ok(()), |other| Err(governor_lost(&self.plan.looping.request, set, other)))
     }
 }
 
@@ -513,7 +500,7 @@ mod tests {
     #[test]
     fn the_usual_plan_is_accepted() {
         let plan = Plan::new(usual()).unwrap();
-        assert_eq!((plan.request.variants[0].is_real_time(), plan.request.rounds), (true, 3));
+        assert_eq!((plan.looping.request.variants[0].is_real_time(), plan.looping.request.rounds), (true, 3));
     }
 
     #[test]
