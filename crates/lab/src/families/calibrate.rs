@@ -104,24 +104,8 @@ impl Plan {
         self.asked.check.as_nanos() as i64
     }
 
-    /// The number of rounds: as requested, or their share of the time, but at least enough to show a spread.
-    fn schedule(&self) -> Schedule {
-        let ns = ROUND.as_nanos() as f64;
-        let cells = vec![CellCost::exactly(ns); self.cells.len()];
-        let (amount, turns) = match self.asked.frame.amount {
-            Amount::Samples(n) => (Amount::Samples(n), u32::try_from(n).unwrap_or(u32::MAX)),
-            Amount::Time(time) => {
-                let least = ROUND * FEWEST * self.cells.len() as u32;
-                let time = time.mul_f64(ROUNDS_SHARE).max(least);
-                let turns = time.as_nanos() / (ROUND * A_TURN * self.cells.len() as u32).as_nanos().max(1);
-                (Amount::Time(time), u32::try_from(turns).unwrap_or(u32::MAX).max(FEWEST_TURNS))
-            }
-        };
-        Schedule::new(amount, turns, cells).without_pilot()
-    }
-
-    /// The subject and parameters of a cell.
-    fn identity(&self, cell: usize, parameters: Parameters) -> CellId {
+    /// A cell with these parameters.
+    fn cell_id(&self, cell: usize, parameters: Parameters) -> CellId {
         let method = self.asked.methods[self.cells[cell].method];
         CellId::of_call(method.name, method.call, Experiment::Calibrate(Typed::asked(parameters)))
     }
@@ -143,7 +127,7 @@ pub const EXPERIMENT: &str = Experiment::CALIBRATE;
 
 /// Runs the plan and enters its measurements in the session.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
-    let fits = frame::run(Fits(plan.clone()), session)?;
+    let fits = frame::run(plan.clone(), session)?;
     let proofs = Proofs::new(plan, &fits.extras);
     if proofs.cells.is_empty() || session.stopped() {
         return Ok(());
@@ -202,7 +186,7 @@ impl Family for Proofs {
     }
 
     fn identity(&self, cell: usize) -> CellId {
-        self.plan.identity(self.cells[cell].planned, self.parameters(cell))
+        self.plan.cell_id(self.cells[cell].planned, self.parameters(cell))
     }
 
     fn schedule(&self) -> Schedule {
@@ -361,9 +345,6 @@ const ASKED_NS: [i64; 4] = [10_000, 30_000, 100_000, 200_000];
 /// The progress display shows the median of this many of the newest rounds.
 const NEWEST: usize = 20;
 
-/// A plan in its rounds. An operation is one fit.
-struct Fits(Plan);
-
 /// The end of each round, and its fit.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rounds(Vec<(i64, Fit)>);
@@ -398,19 +379,32 @@ impl Rounds {
     }
 }
 
-impl Family for Fits {
+/// The rounds. An operation is one fit.
+impl Family for Plan {
     type Extra = Rounds;
 
     fn layout(&self) -> Layout<'_> {
-        Layout::new(&self.0.asked.frame, self.0.cells.iter().map(|cell| cell.variant))
+        Layout::new(&self.asked.frame, self.cells.iter().map(|cell| cell.variant))
     }
 
     fn identity(&self, cell: usize) -> CellId {
-        self.0.identity(cell, Parameters { figure: Figure::SleepAdds, asked_ns: None })
+        self.cell_id(cell, Parameters { figure: Figure::SleepAdds, asked_ns: None })
     }
 
+    /// The number of rounds: as requested, or their share of the time, but at least enough to show a spread.
     fn schedule(&self) -> Schedule {
-        self.0.schedule()
+        let ns = ROUND.as_nanos() as f64;
+        let cells = vec![CellCost::exactly(ns); self.cells.len()];
+        let (amount, turns) = match self.asked.frame.amount {
+            Amount::Samples(n) => (Amount::Samples(n), u32::try_from(n).unwrap_or(u32::MAX)),
+            Amount::Time(time) => {
+                let least = ROUND * FEWEST * self.cells.len() as u32;
+                let time = time.mul_f64(ROUNDS_SHARE).max(least);
+                let turns = time.as_nanos() / (ROUND * A_TURN * self.cells.len() as u32).as_nanos().max(1);
+                (Amount::Time(time), u32::try_from(turns).unwrap_or(u32::MAX).max(FEWEST_TURNS))
+            }
+        };
+        Schedule::new(amount, turns, cells).without_pilot()
     }
 
     fn too_short(&self, _: usize) -> Unavailable {
@@ -419,9 +413,9 @@ impl Family for Fits {
 
     fn gather<'a>(&'a self, _: &Scene<'a>) -> Gathered<'a, Rounds> {
         Ok(Box::new(move |_| {
-            let waiters = self.0.asked.methods.iter().map(|method| (method.open)()).collect();
-            let newest = vec![Vec::new(); self.0.cells.len()];
-            Ok(Box::new(FitBench { plan: &self.0, waiters, newest, last: Vec::new() }))
+            let waiters = self.asked.methods.iter().map(|method| (method.open)()).collect();
+            let newest = vec![Vec::new(); self.cells.len()];
+            Ok(Box::new(FitBench { plan: self, waiters, newest, last: Vec::new() }))
         }))
     }
 
@@ -642,7 +636,7 @@ mod tests {
 
     #[test]
     fn the_rounds_make_two_series_in_order() {
-        let report = made_up_report(&Fits(plan()), 0, &[50_001, 50_003], &[rounds(50_000.0)]);
+        let report = made_up_report(&plan(), 0, &[50_001, 50_003], &[rounds(50_000.0)]);
         let [adds, costs] = &report.series[..] else { panic!("{}", report.series.len()) };
         assert_eq!(adds.samples.as_deref(), Some(&[50_000, 50_001, 50_002, 50_003, 50_004][..]));
         assert_eq!(costs.samples.as_deref(), Some(&[40; 5][..]));

@@ -266,7 +266,7 @@ impl Hold {
         let mut lost = guard.lost();
         // The variant overrides this condition of the run.
         lost.extend(base.lost().into_iter().filter(|lost| !guard.grants(lost.condition)));
-        let mut all = self.not_kept(&lost);
+        let mut all: Vec<NotKept> = lost.iter().map(|lost| NotKept::new(&self.label, lost)).collect();
         all.extend(self.refused_again(&applied.refused));
         all
     }
@@ -284,11 +284,6 @@ impl Hold {
         let _ = base.renew(&of_base);
         let _ = guard.renew(&own);
         self.lost(applied, base)
-    }
-
-    /// Lost conditions, under the variant's label.
-    fn not_kept(&self, lost: &[Lost]) -> Vec<NotKept> {
-        lost.iter().map(|lost| NotKept::new(&self.label, lost)).collect()
     }
 
     /// Conditions granted at first and refused in this round.

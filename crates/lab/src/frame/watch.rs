@@ -213,12 +213,9 @@ fn piece(cost_ns: f64) -> u64 {
 /// The calling thread, the threads that this process started after it, and the threads of its children.
 fn family() -> Vec<i32> {
     let own = sched::current_thread_id();
-    let tasks = |process: &str| {
-        let entries = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()).collect::<Vec<_>>()
-    };
-    let mut family: Vec<i32> = tasks("self").into_iter().filter(|tid| *tid >= own).collect();
-    family.extend(child::ids().into_iter().flat_map(|child| tasks(&child.to_string())));
+    let mut family = sched::threads_of(std::process::id().cast_signed());
+    family.retain(|tid| *tid >= own);
+    family.extend(child::ids().into_iter().flat_map(sched::threads_of));
     if !family.contains(&own) {
         family.push(own);
     }

@@ -49,9 +49,12 @@ impl Family for Plan {
 
     fn identity(&self, cell: usize) -> CellId {
         let how = self.cells[cell].how;
+        // The call that it makes between polls.
+        let call =
+            if let ReceiveMethod::Yield { method, .. } = how { Some(self.methods[method].call.into()) } else { None };
         CellId {
             subject: how.subject(&self.methods).into(),
-            about: About { call: call(self, how).map(str::to_owned), ..About::default() },
+            about: About { call, ..About::default() },
             experiment: Experiment::Polls(Typed::asked(parameters(self, &self.cells[cell]))),
         }
     }
@@ -125,14 +128,6 @@ fn send_from(plan: &Plan, conditions: &Conditions) -> Result<(Mailbox, Child), F
     Ok((mailbox, sender.map_err(failed)??))
 }
 
-/// The call it makes between polls.
-fn call(plan: &Plan, how: ReceiveMethod) -> Option<&'static str> {
-    match how {
-        ReceiveMethod::Yield { method, .. } => Some(plan.methods[method].call),
-        ReceiveMethod::Spin | ReceiveMethod::Block | ReceiveMethod::Backoff => None,
-    }
-}
-
 fn parameters(plan: &Plan, cell: &Cell) -> polls::Parameters {
     polls::Parameters {
         load: if cell.busy { Load::Busy } else { Load::Idle },
@@ -189,13 +184,6 @@ impl<'a> PollBench<'a> {
             round_trips: Recorder::new(),
             throttle: RtThrottle::new(),
         }
-    }
-
-    /// Checks that the way is available. Otherwise the sender receives no order.
-    fn available(&self, how: ReceiveMethod) -> Result<(), Failure> {
-        let ReceiveMethod::Yield { method, .. } = how else { return Ok(()) };
-        let opened = self.yielders[method].as_ref();
-        opened.map(drop).map_err(|no| no.clone().into())
     }
 
     fn set_busy(&mut self, busy: bool) -> Result<(), Failure> {
@@ -336,7 +324,10 @@ impl Bench for PollBench<'_> {
 
     fn batch(&mut self, cell: usize, operations: u64, into: &mut Recorder) -> Result<Usage, Failure> {
         let at = self.plan.cells[cell];
-        self.available(at.how)?;
+        // Without its way to yield, the sender receives no order.
+        if let ReceiveMethod::Yield { method, .. } = at.how {
+            ready(&mut self.yielders[method])?;
+        }
         self.set_busy(at.busy)?;
         let measured = self.measure(&at, operations, into);
         let alive = self.busy.as_mut().map_or(Ok(()), Crowd::all_alive);

@@ -194,15 +194,15 @@ impl Sums {
         self.calls += batch.calls;
         self.calls_with_competitor += batch.calls_with_competitor;
         self.shares.add(batch.shares);
-        self.account(batch.bare_calls, batch.bare_cpu);
+        self.account(batch.bare_calls, (CpuClocks::default(), batch.bare_cpu));
     }
 
-    /// Adds the CPU time of a bare loop.
-    fn account(&mut self, calls: u64, cpu: CpuClocks) {
+    /// Adds the CPU time of bare loops, by the clocks before and after them.
+    fn account(&mut self, calls: u64, (before, after): (CpuClocks, CpuClocks)) {
         self.bare_calls += calls;
-        self.bare_cpu.exact_ns += cpu.exact_ns;
-        self.bare_cpu.user_ns += cpu.user_ns;
-        self.bare_cpu.sampled_ns += cpu.sampled_ns;
+        self.bare_cpu.exact_ns += after.exact_ns - before.exact_ns;
+        self.bare_cpu.user_ns += after.user_ns - before.user_ns;
+        self.bare_cpu.sampled_ns += after.sampled_ns - before.sampled_ns;
     }
 }
 
@@ -413,13 +413,8 @@ fn repeat(yielder: &mut dyn Yielder, n: u64, costs: &mut Vec<f64>, sums: &mut Su
         costs.push(took as f64 / calls as f64);
         to_go -= calls;
     }
-    if let Some((before, after)) = before.zip(thread_cpu_clocks().ok()) {
-        let spent = CpuClocks {
-            exact_ns: after.exact_ns - before.exact_ns,
-            user_ns: after.user_ns - before.user_ns,
-            sampled_ns: after.sampled_ns - before.sampled_ns,
-        };
-        sums.account(n, spent);
+    if let Some(clocks) = before.zip(thread_cpu_clocks().ok()) {
+        sums.account(n, clocks);
     }
     if punctual_linux::stop::requested() { Err(Failure::Stopped) } else { Ok(()) }
 }
