@@ -63,4 +63,3 @@ pub use model::*;
 pub use recorder::{Recorder, SeriesId, SeriesTally, Usage};
 pub use remedy::Remedy;
 pub use statistics::Quantile;
-pub use tree::CpuList;

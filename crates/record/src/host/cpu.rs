@@ -1,7 +1,7 @@
 //! The CPUs: model, number, isolated ones, idle states and frequency scaling.
 
 use crate::model::{Cpufreq, Cpuidle};
-use crate::tree::{CpuList, Tree};
+use crate::tree::{Tree, cpus_in};
 
 /// Arm's own cores, by part number (MIDR; arch/arm64/include/asm/cputype.h and the cores' technical reference manuals).
 const ARM_PARTS: [(u32, &str); 26] = [
@@ -67,8 +67,7 @@ pub(crate) fn value<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
 
 /// Number of CPUs in a sysfs list.
 pub(crate) fn count(tree: &Tree, path: &str) -> Option<u32> {
-    let cpus = CpuList::read(&tree.word(path)?)?;
-    u32::try_from(cpus.len()).ok()
+    u32::try_from(cpus_in(&tree.word(path)?)?.len()).ok()
 }
 
 /// Number of CPUs online: from sysfs, else from the lines of `/proc/stat`.
@@ -93,7 +92,7 @@ pub(crate) fn smt(tree: &Tree) -> Option<bool> {
 
 /// A CPU list in its shortest form; empty if the kernel reports no CPU.
 pub(crate) fn list(tree: &Tree, path: &str) -> Option<String> {
-    CpuList::read(&tree.text(path)?).map(|cpus| cpus.to_string())
+    cpus_in(&tree.text(path)?).map(|cpus| cpus.to_string())
 }
 
 /// Idle states; `None` if the kernel has no cpuidle.

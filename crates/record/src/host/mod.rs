@@ -13,9 +13,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
+use punctual::CpuSet;
 
 use crate::model::{FairServer, Host, RtLimits};
-use crate::tree::{CpuList, Tree};
+use crate::tree::{Tree, cpus_in};
 
 impl Host {
     /// Reads the facts under `root`. The machine's name is not read ([`Host::name`]).
@@ -230,10 +231,11 @@ fn capability(status: &str, number: u32) -> Option<bool> {
 /// The online CPUs that this process may use. The mask alone may contain CPUs that do not exist.
 fn cpus_allowed(tree: &Tree) -> Option<String> {
     let status = tree.text("proc/self/status")?;
-    let list = |text: &str| CpuList::read(text).filter(|cpus| !cpus.is_empty());
+    let list = |text: &str| cpus_in(text).filter(|cpus| !cpus.is_empty());
     let mask = list(field(&status, "Cpus_allowed_list")?)?;
     let online = tree.text("sys/devices/system/cpu/online").and_then(|text| list(&text));
-    Some(online.map_or_else(|| mask.clone(), |online| mask.within(&online)).to_string())
+    let may_run = |cpu: &usize| online.as_ref().is_none_or(|online| online.contains(*cpu));
+    Some(mask.iter().filter(may_run).collect::<CpuSet>().to_string())
 }
 
 /// `MemTotal`.

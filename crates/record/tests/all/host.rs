@@ -250,7 +250,7 @@ fn this_machine() {
     assert_eq!(host.kernel.as_deref(), Some(uname("-r").trim()));
     assert_eq!(host.kernel_version.as_deref(), Some(uname("-v").trim()));
     assert_eq!(host.architecture.as_deref(), Some(uname("-m").trim()));
-    let allowed = punctual_record::CpuList::read(&host.cpus_allowed.unwrap()).unwrap();
+    let allowed: punctual::CpuSet = host.cpus_allowed.unwrap().parse().unwrap();
     assert!(std::thread::available_parallelism().unwrap().get() <= allowed.len());
     assert!(host.cpus_online.unwrap() as usize >= allowed.len(), "only CPUs online are allowed");
     assert!(host.memory_kb.unwrap() > 1000 && host.load1.is_some());
