@@ -1,7 +1,7 @@
 //! A series: one subject under one set of parameters and conditions, and its figures.
 
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::experiment::{Experiment, words};
@@ -165,44 +165,8 @@ pub struct Part {
     pub cpu_ns_per_op: Option<f64>,
 }
 
-impl<'de> Deserialize<'de> for Series {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = Written::deserialize(deserializer)?;
-        // Older files have it in the name alone.
-        let relative = written.relative.or_else(|| written.subject.strip_suffix("_abs").map(str::to_owned));
-        let experiment = Experiment::from_parts(written.experiment, written.parameters, written.metrics);
-        Ok(Self {
-            experiment: experiment.map_err(D::Error::custom)?,
-            subject: written.subject,
-            about: About { kind: written.kind, call: written.call, code: written.code, relative },
-            conditions: written.conditions,
-            quantity: written.quantity,
-            unit: written.unit,
-            summary: written.summary,
-            cpu_ns_per_op: written.cpu_ns_per_op,
-            cpu_share: written.cpu_share,
-            voluntary_switches_per_op: written.voluntary_switches_per_op,
-            involuntary_switches_per_op: written.involuntary_switches_per_op,
-            histogram: written.histogram,
-            negative_histogram: written.negative_histogram,
-            samples: written.samples,
-            rounds: written.rounds,
-            parts: written.parts,
-        })
-    }
-}
-
-flat! {
-/// A series as it stands in the file, its parameters and metrics not yet typed.
-struct Written {
-    experiment: String,
-    parameters: Value,
-    metrics: Option<Value>,
+flat! { Series {
     subject: String,
-    kind: Option<String>,
-    call: Option<String>,
-    code: Option<String>,
-    relative: Option<String>,
     conditions: String,
     quantity: Quantity,
     unit: String,
@@ -217,7 +181,19 @@ struct Written {
     rounds: Vec<RoundFigures>,
     #[serde(default)]
     parts: Vec<Part>,
-} }
+} of {
+    experiment: String,
+    parameters: Value,
+    metrics: Option<Value>,
+    kind: Option<String>,
+    call: Option<String>,
+    code: Option<String>,
+    relative: Option<String>,
+} where
+    experiment = Experiment::from_parts(experiment, parameters, metrics).map_err(D::Error::custom)?,
+    // Older files have it in the name alone.
+    about = About { kind, call, code, relative: relative.or_else(|| subject.strip_suffix("_abs").map(str::to_owned)) },
+}
 
 flat! { Part {
     source: u32,

@@ -154,21 +154,21 @@ impl std::fmt::Display for Limit {
 /// Most series of one run. Real runs have up to some thousands; a million would exhaust memory.
 pub const MOST_SERIES: usize = 100_000;
 
-/// Implements `Deserialize` for a struct with these fields and a `summary`; where `struct` says so, it declares it too.
+/// Implements `Deserialize` for a struct with these fields and a `summary`. Fields that are made of others of the file follow `where`, and
+/// those others `of`.
 macro_rules! flat {
-    ($(#[$about:meta])* $vis:vis struct $name:ident { $($(#[$attribute:meta])* $field:ident: $kind:ty,)* }) => {
-        $(#[$about])*
-        $vis struct $name {
-            $($vis $field: $kind,)*
-            $vis summary: $crate::model::summary::Summary,
-        }
-        flat! { $name { $($(#[$attribute])* $field: $kind,)* } }
-    };
     ($name:ident { $($(#[$attribute:meta])* $field:ident: $kind:ty,)* }) => {
+        flat! { $name { $($(#[$attribute])* $field: $kind,)* } of {} where }
+    };
+    (
+        $name:ident { $($(#[$attribute:meta])* $field:ident: $kind:ty,)* }
+        of { $($part:ident: $part_kind:ty,)* } where $($made:ident = $from:expr,)*
+    ) => {
         impl<'de> ::serde::Deserialize<'de> for $name {
             fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 #[derive(::serde::Deserialize)]
                 struct Flat {
+                    $($part: $part_kind,)*
                     $($(#[$attribute])* $field: $kind,)*
                     count: u64,
                     negative: u64,
@@ -183,22 +183,13 @@ macro_rules! flat {
                     stdev: Option<f64>,
                     ci95: $crate::model::summary::Ci95,
                 }
-                let flat = Flat::deserialize(deserializer)?;
+                let Flat { $($part,)* $($field,)* count, negative, overflow, min, p50, p90, p99, p999, max, mean, stdev, ci95 } =
+                    Flat::deserialize(deserializer)?;
                 let summary = $crate::model::summary::Summary {
-                    count: flat.count,
-                    negative: flat.negative,
-                    overflow: flat.overflow,
-                    min: flat.min,
-                    p50: flat.p50,
-                    p90: flat.p90,
-                    p99: flat.p99,
-                    p999: flat.p999,
-                    max: flat.max,
-                    mean: flat.mean,
-                    stdev: flat.stdev,
-                    ci95: flat.ci95,
+                    count, negative, overflow, min, p50, p90, p99, p999, max, mean, stdev, ci95
                 };
-                Ok(Self { $($field: flat.$field,)* summary })
+                $(let $made = $from;)*
+                Ok(Self { $($field,)* $($made,)* summary })
             }
         }
     };
