@@ -29,7 +29,7 @@ use crate::waits::WORDS;
 
 mod waits;
 
-pub use waits::{BadValue, BadWord, Settings, Waits, Zero, poll_first, precise_sleep};
+pub use waits::{BadWord, Settings, Waits, Zero, poll_first, precise_sleep};
 
 /// Whether the whole name is as the pattern says. It neither allocates nor recurses.
 #[must_use]
@@ -129,22 +129,21 @@ impl Scheduling {
     /// Adds what a word says. False if it is of something else.
     fn add(&mut self, word: &str) -> Result<bool, BadWord> {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
-        let bad = |why| BadWord::Value(word.to_owned(), why);
+        let bad = |expected| BadWord::Value(word.to_owned(), expected);
         let Some(condition) = OF_THREADS.into_iter().find(|condition| condition.name() == name) else {
             return Ok(false);
         };
         if self.conditions().value(condition).is_some() {
             return Err(BadWord::Twice(name.to_owned()));
         }
-        let asked =
-            Conditions::new().with(condition.parse(value).map_err(|invalid| bad(BadValue::Condition(invalid)))?);
+        let asked = Conditions::new().with(condition.parse(value).map_err(|invalid| bad(invalid.to_string()))?);
         self.policy = asked.get_policy().or(self.policy);
         self.slice = asked.get_slice().or(self.slice);
         self.cpus = asked.get_cpus().or(self.cpus.take());
         self.timer_slack = asked.get_timer_slack().or(self.timer_slack);
         // SCHED_DEADLINE promises CPU time to one thread; a pattern may be of many.
         if matches!(self.policy, Some(Policy::Deadline { .. })) {
-            return Err(bad(BadValue::Policy));
+            return Err(bad("expected other, batch, idle, rr:PRIO or fifo:PRIO (example: fifo:40)".to_owned()));
         }
         Ok(true)
     }
@@ -231,18 +230,19 @@ impl<'a> Rule<'a> {
 
     /// Adds for whom it is. False if the word is of something else.
     fn who(&mut self, word: &'a str) -> Result<bool, BadWord> {
-        let bad = |why| BadWord::Value(word.to_owned(), why);
+        let bad = |expected: &str| BadWord::Value(word.to_owned(), expected.to_owned());
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         let twice = match name {
             "*" if word == "*" => return Ok(true),
             "thread" | "library" if value.is_empty() => {
-                return Err(bad(BadValue::Name));
+                return Err(bad("expected a name or a pattern (example: audio*)"));
             }
             "thread" => self.thread.replace(value).is_some(),
             "library" => self.place.replace(Place { library: value, symbol: None }).is_some(),
             "site" => {
                 let site = value.rsplit_once(':').filter(|(file, function)| !file.is_empty() && !function.is_empty());
-                let (library, function) = site.ok_or_else(|| bad(BadValue::Site))?;
+                let (library, function) =
+                    site.ok_or_else(|| bad("expected a file and a function (example: site=libfoo.so:poll_loop)"))?;
                 self.place.replace(Place { library, symbol: Some(function) }).is_some()
             }
             _ => return Ok(false),

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use punctual::conditions::InvalidValue;
-use punctual::duration::DurationError;
 use punctual::margin::Aim;
 use punctual::parse_duration;
 
@@ -43,52 +41,8 @@ pub enum BadWord {
     Unknown(String),
     /// The name stands twice.
     Twice(String),
-    /// A value that the name does not take, and why.
-    Value(String, BadValue),
-}
-
-/// A value that its name does not take.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BadValue {
-    /// None, where one is needed.
-    NoAim,
-    /// A share of CPU time out of range.
-    Share,
-    /// Neither a lateness in range nor a share.
-    Aim,
-    /// No duration.
-    Duration(DurationError),
-    /// A duration to look that is out of range.
-    Look,
-    /// None of these.
-    Action(Vec<&'static str>),
-    /// No value of a condition.
-    Condition(InvalidValue),
-    /// A policy that only one thread can have.
-    Policy,
-    /// No name.
-    Name,
-    /// No file with a function.
-    Site,
-}
-
-impl std::error::Error for BadValue {}
-
-impl std::fmt::Display for BadValue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::NoAim => "expected a lateness, or a share of CPU time (example: 5us, or 5%)",
-            Self::Share => "expected above 0% to 100% (example: 5%)",
-            Self::Aim => "expected a lateness up to 1ms, or a share of CPU time (example: 5us, or 5%)",
-            Self::Duration(error) => return error.fmt(f),
-            Self::Look => "expected a duration from 1us to 1s (example: 20us)",
-            Self::Action(names) => return write!(f, "expected {} (example: {})", names.join(", "), names[1]),
-            Self::Condition(invalid) => return invalid.fmt(f),
-            Self::Policy => "expected other, batch, idle, rr:PRIO or fifo:PRIO (example: fifo:40)",
-            Self::Name => "expected a name or a pattern (example: audio*)",
-            Self::Site => "expected a file and a function (example: site=libfoo.so:poll_loop)",
-        })
-    }
+    /// A value that the name does not take, and what it takes.
+    Value(String, String),
 }
 
 impl std::fmt::Display for BadWord {
@@ -114,31 +68,35 @@ const LONGEST_LATENESS: Duration = Duration::from_millis(1);
 ///
 /// # Errors
 /// A lateness or a share out of range, and what is neither.
-pub fn precise_sleep(text: &str) -> Result<Aim, BadValue> {
+pub fn precise_sleep(text: &str) -> Result<Aim, String> {
     if text.is_empty() || text == "balanced" {
         return Ok(Aim::default());
     }
     if let Some(percent) = text.strip_suffix('%') {
         let share = percent.trim().parse::<f32>().ok().map(|percent| percent / 100.0);
         let aim = share.and_then(|share| Aim::cpu_budget(share).ok());
-        return aim.ok_or(BadValue::Share);
+        return aim.ok_or_else(|| "expected above 0% to 100% (example: 5%)".to_owned());
     }
     let within = parse_duration(text).ok().filter(|within| *within <= LONGEST_LATENESS);
-    within.and_then(|within| Aim::lateness(within, SHARE).ok()).ok_or(BadValue::Aim)
+    let aim = within.and_then(|within| Aim::lateness(within, SHARE).ok());
+    aim.ok_or_else(|| "expected a lateness up to 1ms, or a share of CPU time (example: 5us, or 5%)".to_owned())
 }
 
 /// A value of `poll-first`.
 ///
 /// # Errors
 /// No duration, and one out of range.
-pub fn poll_first(text: &str) -> Result<Duration, BadValue> {
-    let look = parse_duration(text).map_err(BadValue::Duration)?;
-    if LOOKS.contains(&look) { Ok(look) } else { Err(BadValue::Look) }
+pub fn poll_first(text: &str) -> Result<Duration, String> {
+    let look = parse_duration(text).map_err(|error| error.to_string())?;
+    if LOOKS.contains(&look) { Ok(look) } else { Err("expected a duration from 1us to 1s (example: 20us)".to_owned()) }
 }
 
-fn zero(text: &str, allowed: &[(&'static str, Zero)]) -> Result<Zero, BadValue> {
+fn zero(text: &str, allowed: &[(&'static str, Zero)]) -> Result<Zero, String> {
     let found = allowed.iter().find(|(name, _)| *name == text).map(|(_, zero)| *zero);
-    found.ok_or_else(|| BadValue::Action(allowed.iter().map(|(name, _)| *name).collect()))
+    found.ok_or_else(|| {
+        let names: Vec<&str> = allowed.iter().map(|(name, _)| *name).collect();
+        format!("expected {} (example: {})", names.join(", "), names[1])
+    })
 }
 
 const USLEEP0: [(&str, Zero); 4] =

@@ -11,7 +11,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use punctual::conditions::{Applied, Condition, Conditions};
 use punctual::{Policy, format_duration};
 use punctual_record::remedy;
-use punctual_rules::{BadRule, BadValue};
+use punctual_rules::BadRule;
 
 use crate::refusal::{BadUsage, Nearest};
 
@@ -74,9 +74,12 @@ fn word_of(words: [(&'static str, &'static str); 3]) -> PossibleValuesParser {
     PossibleValuesParser::new(words.map(|(word, help)| PossibleValue::new(word).help(help)))
 }
 
-fn precise(text: &str) -> Result<String, BadValue> {
+fn precise(text: &str) -> Result<String, String> {
     // An empty value would be that of `balanced` in a file of rules; typed, it is a slip.
-    if text.is_empty() { Err(BadValue::NoAim) } else { punctual_rules::precise_sleep(text).map(|_| text.to_owned()) }
+    if text.is_empty() {
+        return Err("expected a lateness, or a share of CPU time (example: 5us, or 5%)".to_owned());
+    }
+    punctual_rules::precise_sleep(text).map(|_| text.to_owned())
 }
 
 impl RemedyArgs {
