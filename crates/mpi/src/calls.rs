@@ -5,10 +5,10 @@
 //!
 //! Each is exported once more for large counts (`MPI_Send_c`) where registers have 64 bits: its arguments are registers too.
 
-use std::ffi::{c_int, c_void};
-use std::mem::transmute;
+use std::ffi::c_int;
+use std::ptr::with_exposed_provenance;
 
-use crate::library::{self, Status, Test, is_nobody, waits_by_counterpart};
+use crate::library::{self, Status, is_nobody, waits_by_counterpart};
 use crate::patience;
 use crate::symbol::Symbol;
 
@@ -88,24 +88,20 @@ macro_rules! started {
                 if error != 0 {
                     return error;
                 }
-                let mut unused = crate::library::Status::new();
-                let given: &[usize] = &[$($status)?];
-                let status = given.first().map_or(&raw mut unused, |given| *given as *mut crate::library::Status);
-                // SAFETY: the request was just started, and the status is the caller's or this one.
-                unsafe { finish(started, status) }
+                finish(started, None$(.or(Some($status)))?)
             }
         };
     };
 }
 
-/// The calls of a list, in both forms. A call whose peer is `MPI_PROC_NULL` is the library's own.
+/// The calls of a list, in both forms. Where `$fit` does not hold for the last argument named, a call is the library's own.
 macro_rules! nonblocking {
-    ($($name:literal $counterpart:literal $arguments:tt ($($status:ident)?) $peer:ident;)*) => {$(
+    ($fit:ident: $($name:literal $counterpart:literal $arguments:tt ($($status:ident)?) $of:ident;)*) => {$(
         started!(concat!("MPI_", $name), concat!("PMPI_", $name, "\0"), concat!("PMPI_", $counterpart, "\0"),
-            !crate::library::is_nobody($peer), $arguments $($status)?);
+            $fit($of), $arguments $($status)?);
         #[cfg(target_pointer_width = "64")]
         started!(concat!("MPI_", $name, "_c"), concat!("PMPI_", $name, "_c\0"), concat!("PMPI_", $counterpart, "_c\0"),
-            !crate::library::is_nobody($peer), $arguments $($status)?);
+            $fit($of), $arguments $($status)?);
     )*};
 }
 
@@ -115,29 +111,38 @@ fn counterpart(counterpart: &Symbol) -> bool {
     library::waits_by_counterpart() && counterpart.find().is_some()
 }
 
-/// Waits for a request that one of these calls has started.
-///
-/// # Safety
-/// `request` is a request of the library. `status` may be written to, or is the library's constant to ignore it.
-unsafe fn finish(mut request: usize, status: *mut Status) -> c_int {
-    static TEST: Symbol = Symbol::new("PMPI_Test\0");
-    // SAFETY: MPI_Test has these parameters in every ABI.
-    let test = unsafe { transmute::<*mut c_void, Test>(TEST.address()) };
+/// Makes a call that tests until it has failed or set its flag, a number at the address that it gets: one of the program's, if given.
+fn until_done(given: Option<usize>, test: impl Fn(usize) -> c_int) -> c_int {
+    let mut done: c_int = 0;
+    let flag = given.unwrap_or((&raw mut done).expose_provenance());
     let waiting = patience::wait();
     loop {
-        let mut done: c_int = 0;
-        // SAFETY: as the caller promises.
-        let error = unsafe { test(&raw mut request, &raw mut done, status) };
-        if error != 0 || done != 0 {
+        let error = test(flag);
+        // SAFETY: the call has written the number, which is this one or the program's.
+        if error != 0 || unsafe { with_exposed_provenance::<c_int>(flag).read() } != 0 {
             return error;
         }
         waiting.idle();
     }
 }
 
+/// Waits for a request that one of these calls has started. `status` is an address of the program, if it wants one.
+fn finish(mut request: usize, status: Option<usize>) -> c_int {
+    static TEST: Symbol = Symbol::new("PMPI_Test\0");
+    let mut unused = Status::new();
+    let status = status.unwrap_or((&raw mut unused).expose_provenance());
+    let request = (&raw mut request).expose_provenance();
+    until_done(None, |flag| pass!(TEST, request flag status))
+}
+
 // Messages between two ranks.
 
-nonblocking! {
+/// Whether a rank is one, and not `MPI_PROC_NULL`.
+fn is_somebody(rank: usize) -> bool {
+    !is_nobody(rank)
+}
+
+nonblocking! { is_somebody:
     "Send" "Isend" (buffer count datatype destination tag comm) () destination;
     "Ssend" "Issend" (buffer count datatype destination tag comm) () destination;
     "Rsend" "Irsend" (buffer count datatype destination tag comm) () destination;
@@ -145,16 +150,12 @@ nonblocking! {
     "Recv" "Irecv" (buffer count datatype source tag comm) (status) source;
 }
 
-/// Six arguments, and the request.
-type Start = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, *mut usize) -> c_int;
-
 /// What a message is made of: buffer, count, datatype, peer, tag, communicator.
 type Message = [usize; 6];
 
-/// Starts a message, or makes the call of the same parameters that has a status in place of the request.
-fn start(how: &Symbol, [a, b, c, d, e, f]: Message, last: *mut usize) -> c_int {
-    // SAFETY: MPI_Isend, MPI_Irecv and MPI_Recv have these parameters in every ABI, and the program's are passed on.
-    unsafe { transmute::<*mut c_void, Start>(how.address())(a, b, c, d, e, f, last) }
+/// Starts a message with a request at this address, or makes the call of the same parameters that has a status there.
+fn start(how: &Symbol, [a, b, c, d, e, f]: Message, last: usize) -> c_int {
+    pass!(how, a b c d e f last)
 }
 
 /// Both directions at once. The receive is posted first, so that the peer's message need not be copied twice.
@@ -165,30 +166,26 @@ fn send_and_receive(
     received: Message,
     status: usize,
 ) -> c_int {
-    let (mut receive, mut send) = (0, 0);
+    let (mut receive, mut send) = (0usize, 0usize);
     let from_nobody = is_nobody(received[3]);
     if !from_nobody {
-        let error = start(irecv, received, &raw mut receive);
+        let error = start(irecv, received, (&raw mut receive).expose_provenance());
         if error != 0 {
             return error;
         }
     }
-    let error = start(isend, sent, &raw mut send);
+    let error = start(isend, sent, (&raw mut send).expose_provenance());
     if error != 0 {
         if !from_nobody {
             give_up(receive);
         }
         return error;
     }
-    let mut unused = Status::new();
-    // SAFETY: both requests were just started, and the status is the caller's or this one.
-    let (sent, received) = unsafe {
-        match from_nobody {
-            true => (finish(send, &raw mut unused), start(recv, received, status as *mut usize)),
-            false => {
-                let received = finish(receive, status as *mut Status);
-                (finish(send, &raw mut unused), received)
-            }
+    let (sent, received) = match from_nobody {
+        true => (finish(send, None), start(recv, received, status)),
+        false => {
+            let received = finish(receive, Some(status));
+            (finish(send, None), received)
         }
     };
     if received != 0 { received } else { sent }
@@ -198,12 +195,9 @@ fn send_and_receive(
 fn give_up(mut request: usize) {
     static CANCEL: Symbol = Symbol::new("PMPI_Cancel\0");
     static FREE: Symbol = Symbol::new("PMPI_Request_free\0");
-    for call in [&CANCEL, &FREE] {
-        // SAFETY: both take the address of a request, and this one is active.
-        unsafe {
-            transmute::<*mut c_void, unsafe extern "C" fn(*mut usize) -> c_int>(call.address())(&raw mut request)
-        };
-    }
+    let request = (&raw mut request).expose_provenance();
+    pass!(CANCEL, request);
+    pass!(FREE, request);
 }
 
 macro_rules! sendrecv {
@@ -237,31 +231,23 @@ sendrecv!("MPI_Sendrecv_c", "PMPI_Sendrecv_c\0", "PMPI_Isend_c\0", "PMPI_Irecv_c
 
 // Waits for what the program has started itself, and probes: each is polled by the call that tests the same.
 
-/// Exports a call whose counterpart has a flag among its arguments, and that is done when the flag is set.
+/// Exports a call whose counterpart has a flag among its arguments, and that is done when the flag is set. `MPI_Testsome` has a count in its
+/// place, which is the program's: zero means that none is done.
 macro_rules! tested {
-    ($($name:literal $counterpart:literal ($($argument:ident)*) ($($after:ident)*);)*) => {$(
+    ($($name:literal $counterpart:literal ($($argument:ident)*) $($count:ident)? ($($after:ident)*);)*) => {$(
         const _: () = {
             static OWN: Symbol = Symbol::new(concat!("PMPI_", $name, "\0"));
             static COUNTERPART: Symbol = Symbol::new(concat!("PMPI_", $counterpart, "\0"));
 
-            marked!(concat!("MPI_", $name), ($($argument)* $($after)*));
+            marked!(concat!("MPI_", $name), ($($argument)* $($count)? $($after)*));
 
             #[cold]
-            extern "C" fn otherwise($($argument: usize,)* $($after: usize),*) -> c_int {
-                let by_counterpart = counterpart(&COUNTERPART);
-                let waiting = patience::wait();
-                if !by_counterpart {
-                    return pass!(OWN, $($argument)* $($after)*);
+            extern "C" fn otherwise($($argument: usize,)* $($count: usize,)? $($after: usize),*) -> c_int {
+                if !counterpart(&COUNTERPART) {
+                    let _waiting = patience::wait();
+                    return pass!(OWN, $($argument)* $($count)? $($after)*);
                 }
-                loop {
-                    let mut done: c_int = 0;
-                    let flag = (&raw mut done).addr();
-                    let error = pass!(COUNTERPART, $($argument)* flag $($after)*);
-                    if error != 0 || done != 0 {
-                        return error;
-                    }
-                    waiting.idle();
-                }
+                until_done(None$(.or(Some($count)))?, |flag| pass!(COUNTERPART, $($argument)* flag $($after)*))
             }
         };
     )*};
@@ -271,34 +257,11 @@ tested! {
     "Wait" "Test" (request) (status);
     "Waitall" "Testall" (count requests) (statuses);
     "Waitany" "Testany" (count requests index) (status);
+    "Waitsome" "Testsome" (count requests) done (indices statuses);
     "Probe" "Iprobe" (source tag comm) (status);
     "Mprobe" "Improbe" (source tag comm) (message status);
     "Win_wait" "Win_test" (window) ();
 }
-
-/// `MPI_Testsome` has no flag: a count of zero means that none is done.
-const _: () = {
-    static OWN: Symbol = Symbol::new("PMPI_Waitsome\0");
-    static COUNTERPART: Symbol = Symbol::new("PMPI_Testsome\0");
-    marked!("MPI_Waitsome", (count requests done indices statuses));
-
-    #[cold]
-    extern "C" fn otherwise(count: usize, requests: usize, done: usize, indices: usize, statuses: usize) -> c_int {
-        let by_counterpart = counterpart(&COUNTERPART);
-        let waiting = patience::wait();
-        if !by_counterpart {
-            return pass!(OWN, count requests done indices statuses);
-        }
-        loop {
-            let error = pass!(COUNTERPART, count requests done indices statuses);
-            // SAFETY: the call has written the count, which the caller may read.
-            if error != 0 || unsafe { (done as *const c_int).read() } != 0 {
-                return error;
-            }
-            waiting.idle();
-        }
-    }
-};
 
 // Collective calls. Their counterparts may add in another order: a sum of floating-point numbers then differs in its last bits.
 //
@@ -308,52 +271,36 @@ const _: () = {
 fn within_one_group(comm: usize) -> bool {
     static TEST_INTER: Symbol = Symbol::new("PMPI_Comm_test_inter\0");
     let mut inter: c_int = 0;
-    // SAFETY: MPI_Comm_test_inter has these parameters in every ABI.
-    unsafe {
-        transmute::<*mut c_void, unsafe extern "C" fn(usize, *mut c_int) -> c_int>(TEST_INTER.address())(
-            comm,
-            &raw mut inter,
-        )
-    };
+    let flag = (&raw mut inter).expose_provenance();
+    pass!(TEST_INTER, comm flag);
     inter == 0
 }
 
-/// The calls of a list, in both forms.
-macro_rules! collective {
-    ($($name:literal $counterpart:literal ($($argument:ident)*) $comm:ident;)*) => {$(
-        started!(concat!("MPI_", $name), concat!("PMPI_", $name, "\0"), concat!("PMPI_", $counterpart, "\0"),
-            within_one_group($comm), ($($argument)* $comm));
-        #[cfg(target_pointer_width = "64")]
-        started!(concat!("MPI_", $name, "_c"), concat!("PMPI_", $name, "_c\0"), concat!("PMPI_", $counterpart, "_c\0"),
-            within_one_group($comm), ($($argument)* $comm));
-    )*};
-}
-
-collective! {
-    "Barrier" "Ibarrier" () comm;
-    "Bcast" "Ibcast" (buffer count datatype root) comm;
-    "Reduce" "Ireduce" (send receive count datatype operation root) comm;
-    "Allreduce" "Iallreduce" (send receive count datatype operation) comm;
-    "Reduce_scatter" "Ireduce_scatter" (send receive counts datatype operation) comm;
-    "Reduce_scatter_block" "Ireduce_scatter_block" (send receive count datatype operation) comm;
-    "Scan" "Iscan" (send receive count datatype operation) comm;
-    "Exscan" "Iexscan" (send receive count datatype operation) comm;
-    "Gather" "Igather" (send count datatype receive receive_count receive_type root) comm;
-    "Gatherv" "Igatherv" (send count datatype receive counts displacements receive_type root) comm;
-    "Scatter" "Iscatter" (send count datatype receive receive_count receive_type root) comm;
-    "Scatterv" "Iscatterv" (send counts displacements datatype receive receive_count receive_type root) comm;
-    "Allgather" "Iallgather" (send count datatype receive receive_count receive_type) comm;
-    "Allgatherv" "Iallgatherv" (send count datatype receive counts displacements receive_type) comm;
-    "Alltoall" "Ialltoall" (send count datatype receive receive_count receive_type) comm;
-    "Alltoallv" "Ialltoallv" (send counts displacements datatype receive receive_counts receive_displacements receive_type) comm;
-    "Alltoallw" "Ialltoallw" (send counts displacements datatypes receive receive_counts receive_displacements receive_types) comm;
-    "Neighbor_allgather" "Ineighbor_allgather" (send count datatype receive receive_count receive_type) comm;
-    "Neighbor_allgatherv" "Ineighbor_allgatherv" (send count datatype receive counts displacements receive_type) comm;
-    "Neighbor_alltoall" "Ineighbor_alltoall" (send count datatype receive receive_count receive_type) comm;
+nonblocking! { within_one_group:
+    "Barrier" "Ibarrier" (comm) () comm;
+    "Bcast" "Ibcast" (buffer count datatype root comm) () comm;
+    "Reduce" "Ireduce" (send receive count datatype operation root comm) () comm;
+    "Allreduce" "Iallreduce" (send receive count datatype operation comm) () comm;
+    "Reduce_scatter" "Ireduce_scatter" (send receive counts datatype operation comm) () comm;
+    "Reduce_scatter_block" "Ireduce_scatter_block" (send receive count datatype operation comm) () comm;
+    "Scan" "Iscan" (send receive count datatype operation comm) () comm;
+    "Exscan" "Iexscan" (send receive count datatype operation comm) () comm;
+    "Gather" "Igather" (send count datatype receive receive_count receive_type root comm) () comm;
+    "Gatherv" "Igatherv" (send count datatype receive counts displacements receive_type root comm) () comm;
+    "Scatter" "Iscatter" (send count datatype receive receive_count receive_type root comm) () comm;
+    "Scatterv" "Iscatterv" (send counts displacements datatype receive receive_count receive_type root comm) () comm;
+    "Allgather" "Iallgather" (send count datatype receive receive_count receive_type comm) () comm;
+    "Allgatherv" "Iallgatherv" (send count datatype receive counts displacements receive_type comm) () comm;
+    "Alltoall" "Ialltoall" (send count datatype receive receive_count receive_type comm) () comm;
+    "Alltoallv" "Ialltoallv" (send counts displacements datatype receive receive_counts receive_displacements receive_type comm) () comm;
+    "Alltoallw" "Ialltoallw" (send counts displacements datatypes receive receive_counts receive_displacements receive_types comm) () comm;
+    "Neighbor_allgather" "Ineighbor_allgather" (send count datatype receive receive_count receive_type comm) () comm;
+    "Neighbor_allgatherv" "Ineighbor_allgatherv" (send count datatype receive counts displacements receive_type comm) () comm;
+    "Neighbor_alltoall" "Ineighbor_alltoall" (send count datatype receive receive_count receive_type comm) () comm;
     "Neighbor_alltoallv" "Ineighbor_alltoallv"
-        (send counts displacements datatype receive receive_counts receive_displacements receive_type) comm;
+        (send counts displacements datatype receive receive_counts receive_displacements receive_type comm) () comm;
     "Neighbor_alltoallw" "Ineighbor_alltoallw"
-        (send counts displacements datatypes receive receive_counts receive_displacements receive_types) comm;
+        (send counts displacements datatypes receive receive_counts receive_displacements receive_types comm) () comm;
 }
 
 // Calls that stay the library's own, marked as a wait; the progress function yields in them. Those of C have no nonblocking counterpart.

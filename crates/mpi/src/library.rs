@@ -163,7 +163,7 @@ fn ask(open_mpi: bool) -> bool {
 }
 
 /// `MPI_Test`.
-pub(crate) type Test = unsafe extern "C" fn(*mut usize, *mut c_int, *mut Status) -> c_int;
+type Test = unsafe extern "C" fn(*mut usize, *mut c_int, *mut Status) -> c_int;
 
 /// Which way this process waits: 0: no MPI call yet, 1: left alone, 2: through the progress function, 3: by nonblocking counterparts.
 #[unsafe(no_mangle)]
