@@ -1,8 +1,4 @@
-//! `sem_timedwait`, `sem_clockwait`; `pthread_mutex_timedlock`, `pthread_mutex_clocklock`, `mtx_timedlock`; and `pthread_cond_timedwait`, `pthread_cond_clockwait`,
-//! `cnd_timedwait`, which stay the C library's own.
-//!
-//! A condition variable cannot be tried. Between two short waits, a signal of a thread without the mutex would reach nobody. So their
-//! timeouts end on time as far as the slack goes, which is 1 ns where sleeps are precise.
+//! `sem_timedwait`, `sem_clockwait`; `pthread_mutex_timedlock`, `pthread_mutex_clocklock`, `mtx_timedlock`.
 //!
 //! A post is never lost: it stays in the semaphore.
 //!
@@ -11,7 +7,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use libc::{c_int, c_long, c_uint, clockid_t, pthread_cond_t, pthread_mutex_t, sem_t, timespec};
+use libc::{c_int, c_long, c_uint, clockid_t, pthread_mutex_t, sem_t, timespec};
 
 use super::looking::{Take, concerned, wait_until};
 use crate::callers::Caller;
@@ -39,30 +35,31 @@ impl<const TIMED_OUT: c_int, Lock: Fn(*const timespec) -> c_int> Take for Mutex<
     }
 }
 
-/// As pthread_mutex_timedlock(3).
-///
-/// # Safety
-/// As pthread_mutex_timedlock(3).
-pub(crate) unsafe extern "C-unwind" fn pthread_mutex_timedlock(
-    mutex: *mut pthread_mutex_t,
+/// Takes a mutex until this time of the clock, by the C library's function.
+fn take_mutex<const TIMED_OUT: c_int>(
+    clock: clockid_t,
     limit: *const timespec,
     caller: Caller,
+    lock: impl Fn(*const timespec) -> c_int,
 ) -> c_int {
-    // SAFETY: the arguments of the caller.
-    unsafe { pthread_mutex_clocklock(mutex, libc::CLOCK_REALTIME, limit, caller) }
+    let settings = settings::for_caller(caller);
+    if !concerned(&settings, clock, limit) {
+        return lock(limit);
+    }
+    match wait_until(&settings, clock, limit, &Mutex::<TIMED_OUT, _>(&lock), || lock(limit)) {
+        // With priority inheritance the kernel waits, which refuses such a time.
+        libc::EINVAL => lock(limit),
+        done => done,
+    }
 }
 
 /// As pthread_mutex_clocklock(3).
-///
-/// # Safety
-/// As pthread_mutex_clocklock(3).
-pub(crate) unsafe extern "C-unwind" fn pthread_mutex_clocklock(
+pub(super) fn pthread_mutex(
     mutex: *mut pthread_mutex_t,
     clock: clockid_t,
     limit: *const timespec,
     caller: Caller,
 ) -> c_int {
-    let settings = settings::for_caller(caller);
     // SAFETY: the arguments of the caller, or a time of this library. `pthread_mutex_clocklock` is younger.
     let lock = |limit| unsafe {
         match clock {
@@ -70,66 +67,25 @@ pub(crate) unsafe extern "C-unwind" fn pthread_mutex_clocklock(
             _ => next::pthread_mutex_clocklock(mutex, clock, limit),
         }
     };
-    let own = || lock(limit);
-    match concerned(&settings, clock, limit) {
-        true => match wait_until(&settings, clock, limit, &Mutex::<{ libc::ETIMEDOUT }, _>(lock), own) {
-            // With priority inheritance the kernel waits, which refuses such a time.
-            libc::EINVAL => own(),
-            done => done,
-        },
-        false => own(),
-    }
+    take_mutex::<{ libc::ETIMEDOUT }>(clock, limit, caller, lock)
 }
 
-/// A result of C11 (threads.h).
-const THRD_TIMEDOUT: c_int = 4;
-
 /// As mtx_timedlock(3).
-///
-/// # Safety
-/// As mtx_timedlock(3).
-pub(crate) unsafe extern "C-unwind" fn mtx_timedlock(
-    mutex: *mut c_void,
-    limit: *const timespec,
-    caller: Caller,
-) -> c_int {
-    let settings = settings::for_caller(caller);
+pub(super) fn mtx(mutex: *mut c_void, limit: *const timespec, caller: Caller) -> c_int {
+    /// A result of C11 (threads.h).
+    const THRD_TIMEDOUT: c_int = 4;
     // SAFETY: the arguments of the caller, or a time of this library.
     let lock = |limit| unsafe { next::mtx_timedlock(mutex, limit) };
-    let own = || lock(limit);
-    match concerned(&settings, libc::CLOCK_REALTIME, limit) {
-        true => wait_until(&settings, libc::CLOCK_REALTIME, limit, &Mutex::<THRD_TIMEDOUT, _>(lock), own),
-        false => own(),
-    }
+    take_mutex::<THRD_TIMEDOUT>(libc::CLOCK_REALTIME, limit, caller, lock)
 }
 
-/// Functions that stay the C library's own, with their arguments.
-macro_rules! own {
-    ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
-        /// # Safety
-        /// As the C library's.
-        pub(crate) unsafe extern "C-unwind" fn $name($($argument: $type,)* _: Caller) -> c_int {
-            // SAFETY: the arguments of the caller.
-            unsafe { next::$name($($argument),*) }
-        }
-    )*};
-}
-
-// The version of pthread_cond_timedwait(3) is that since glibc 2.3.2: a library of Rust has one version script, which names no versions. So
-// programs of before 2003 find this one too.
-own! {
-    pthread_cond_timedwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, limit: *const timespec);
-    pthread_cond_clockwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t, limit: *const timespec);
-    cnd_timedwait(condition: *mut c_void, mutex: *mut c_void, limit: *const timespec);
-}
-
-struct Semaphore {
+/// A semaphore, by the function that the program calls: at CLOCK_REALTIME they differ for a cancelled thread.
+struct Semaphore<Wait> {
     semaphore: *mut sem_t,
-    /// None for `sem_timedwait`.
-    clock: Option<clockid_t>,
+    wait: Wait,
 }
 
-impl Take for Semaphore {
+impl<Wait: Fn(*const timespec) -> c_int> Take for Semaphore<Wait> {
     const TIMED_OUT: c_int = TIMED_OUT;
     const INTERRUPTED: Option<c_int> = Some(INTERRUPTED);
 
@@ -139,8 +95,7 @@ impl Take for Semaphore {
     }
 
     fn block(&self, limit: &timespec) -> c_int {
-        // SAFETY: the semaphore of the caller.
-        let done = unsafe { semaphore_kept(self.semaphore, self.clock, limit) };
+        let done = (self.wait)(limit);
         if done == -1 && next::errno() == libc::ETIMEDOUT { TIMED_OUT } else { done }
     }
 }
@@ -149,58 +104,31 @@ impl Take for Semaphore {
 const TIMED_OUT: c_int = 1;
 const INTERRUPTED: c_int = 2;
 
-/// The function that the program calls: at CLOCK_REALTIME they differ for a cancelled thread.
-unsafe fn semaphore_kept(semaphore: *mut sem_t, clock: Option<clockid_t>, limit: *const timespec) -> c_int {
-    // SAFETY: as the caller says.
-    unsafe {
+/// As sem_clockwait(3), and sem_timedwait(3), which names no clock.
+pub(super) fn semaphore(
+    semaphore: *mut sem_t,
+    clock: Option<clockid_t>,
+    limit: *const timespec,
+    caller: Caller,
+) -> c_int {
+    let settings = settings::for_caller(caller);
+    // SAFETY: the arguments of the caller, or a time of this library.
+    let wait = |limit| unsafe {
         match clock {
             None => next::sem_timedwait(semaphore, limit),
             Some(clock) => next::sem_clockwait(semaphore, clock, limit),
         }
-    }
-}
-
-/// As sem_timedwait(3).
-///
-/// # Safety
-/// As sem_timedwait(3).
-pub(crate) unsafe extern "C-unwind" fn sem_timedwait(
-    semaphore: *mut sem_t,
-    limit: *const timespec,
-    caller: Caller,
-) -> c_int {
-    // SAFETY: the arguments of the caller.
-    unsafe { wait(semaphore, None, limit, caller) }
-}
-
-/// As sem_clockwait(3).
-///
-/// # Safety
-/// As sem_clockwait(3).
-pub(crate) unsafe extern "C-unwind" fn sem_clockwait(
-    semaphore: *mut sem_t,
-    clock: clockid_t,
-    limit: *const timespec,
-    caller: Caller,
-) -> c_int {
-    // SAFETY: the arguments of the caller.
-    unsafe { wait(semaphore, Some(clock), limit, caller) }
-}
-
-unsafe fn wait(semaphore: *mut sem_t, clock: Option<clockid_t>, limit: *const timespec, caller: Caller) -> c_int {
-    let settings = settings::for_caller(caller);
-    // SAFETY: the arguments of the caller.
-    let own = || unsafe { semaphore_kept(semaphore, clock, limit) };
+    };
     let read_clock = clock.unwrap_or(libc::CLOCK_REALTIME);
     // SAFETY: glibc reads the limit first.
     if !concerned(&settings, read_clock, limit) || length_ns(unsafe { &*limit }).is_none() {
-        return own();
+        return wait(limit);
     }
     if clock.is_none() {
         // sem_timedwait ends a cancelled thread before it takes a free semaphore; sem_clockwait takes it.
         next::end_if_cancelled();
     }
-    match wait_until(&settings, read_clock, limit, &Semaphore { semaphore, clock }, own) {
+    match wait_until(&settings, read_clock, limit, &Semaphore { semaphore, wait }, || wait(limit)) {
         TIMED_OUT => next::failed(libc::ETIMEDOUT),
         INTERRUPTED => next::failed(libc::EINTR),
         done => done,
@@ -239,11 +167,9 @@ pub(crate) unsafe fn syscall(number: c_long, arguments: [c_long; 6], caller: Cal
             super::thread::install_filter(|| kept(d))
         }
         libc::SYS_sched_yield => super::sleeping::sched_yield(caller).into(),
-        // SAFETY: the arguments of the caller.
-        libc::SYS_nanosleep => unsafe { super::sleeping::nanosleep_by_number(a as _, b as _, caller) }.into(),
+        libc::SYS_nanosleep => super::sleeping::nanosleep_by_number(a as _, b as _, caller).into(),
         libc::SYS_clock_nanosleep => {
-            // SAFETY: the arguments of the caller.
-            unsafe { super::sleeping::clock_nanosleep_by_number(a as _, b as _, c as _, d as _, caller) }.into()
+            super::sleeping::clock_nanosleep_by_number(a as _, b as _, c as _, d as _, caller).into()
         }
         _ => kept(d),
     }

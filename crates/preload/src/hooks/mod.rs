@@ -4,6 +4,7 @@
 //! Rust cannot read its own return address, so each entry is a few instructions. They put it behind the arguments. On other
 //! architectures it is unknown.
 
+mod limits;
 mod locks;
 mod looking;
 mod sleeping;
@@ -16,9 +17,10 @@ use libc::{
 };
 use punctual_linux::call_table::calls;
 
+use self::limits::{length, limit, limit_for_kernel, limit_given, limit_of_ms, limit_of_timeval, until, until_some};
+use self::timeouts::Events;
 use crate::callers::Caller;
-use crate::memory;
-use crate::next::{self, Start, length_ns, now_ns, now_of};
+use crate::next::{self, Start};
 use crate::observe::{How, Limit, observed, yields};
 
 /// The instructions for a function, by its number of arguments: one token for each.
@@ -138,17 +140,23 @@ macro_rules! entries {
     )*};
 }
 
-/// `name(arguments) -> type = hook, call, limit, how it ended;`: the entry counts the wait ([`crate::observe`]) that the hook makes. Without a
-/// file to count in, it is the hook alone.
+/// `name(arguments) -> type = |caller, own| hook, call, limit, how it ended;`: the entry counts the wait ([`crate::observe`]) that the hook
+/// makes, whose `own` is the C library's function with the same arguments. Without a file to count in, it is the hook alone.
 macro_rules! observed {
-    ($($name:ident ( $($argument:ident : $type:ty),* ) -> $returned:ty = $hook:path, $call:ident, $limit:expr, $how:expr;)*) => {
+    ($(
+        $name:ident ( $($argument:ident : $type:ty),* ) -> $returned:ty =
+            |$caller:tt, $own:tt| $hook:expr, $call:ident, $limit:expr, $how:expr;
+    )*) => {
         mod counted {
             use super::*;
 
             $(pub(super) unsafe extern "C-unwind" fn $name($($argument: $type,)* caller: Caller) -> $returned {
-                // SAFETY: the arguments of the caller.
-                let (limit, make) = (|| $limit, || unsafe { $hook($($argument,)* caller) });
-                observed(calls::$call, caller, limit, make, $how)
+                let make = || {
+                    // SAFETY: the arguments of the caller.
+                    let ($caller, $own) = (caller, || unsafe { next::$name($($argument),*) });
+                    $hook
+                };
+                observed(calls::$call, caller, || $limit, make, $how)
             })*
         }
 
@@ -157,44 +165,73 @@ macro_rules! observed {
 }
 
 observed! {
-    nanosleep(asked: *const timespec, rest: *mut timespec) -> c_int = sleeping::nanosleep, NANOSLEEP, length(asked), slept;
+    nanosleep(asked: *const timespec, rest: *mut timespec) -> c_int =
+        |caller, _| sleeping::nanosleep(asked, rest, caller), NANOSLEEP, length(asked), slept;
     clock_nanosleep(clock: clockid_t, flags: c_int, asked: *const timespec, rest: *mut timespec) -> c_int =
-        sleeping::clock_nanosleep, CLOCK_NANOSLEEP, if flags == libc::TIMER_ABSTIME { until(clock, asked) } else { length(asked) }, slept;
-    usleep(microseconds: useconds_t) -> c_int = sleeping::usleep, USLEEP, Limit::For(i64::from(microseconds) * 1_000), slept;
-    sleep(seconds: c_uint) -> c_uint = sleeping::sleep, SLEEP, Limit::For(i64::from(seconds) * 1_000_000_000), slept;
-    thrd_sleep(asked: *const timespec, rest: *mut timespec) -> c_int = sleeping::thrd_sleep, THRD_SLEEP, length(asked), slept;
-    poll(fds: *mut pollfd, count: nfds_t, timeout_ms: c_int) -> c_int = timeouts::poll, POLL, limit_of_ms(timeout_ms), events;
+        |caller, _| sleeping::clock_nanosleep(clock, flags, asked, rest, caller),
+        CLOCK_NANOSLEEP, length_or_end(clock, flags, asked), slept;
+    usleep(microseconds: useconds_t) -> c_int =
+        |caller, _| sleeping::usleep(microseconds, caller), USLEEP, Limit::For(i64::from(microseconds) * 1_000), slept;
+    thrd_sleep(asked: *const timespec, rest: *mut timespec) -> c_int =
+        |caller, _| sleeping::thrd_sleep(asked, rest, caller), THRD_SLEEP, length(asked), slept;
+    poll(fds: *mut pollfd, count: nfds_t, timeout_ms: c_int) -> c_int =
+        |caller, own| timeouts::until(caller, limit_of_ms(timeout_ms), Events::Poll { fds, count }, own),
+        POLL, limit_of_ms(timeout_ms), events;
     ppoll(fds: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int =
-        timeouts::ppoll, PPOLL, limit(timeout), events;
+        |caller, own| timeouts::until(caller, limit_given(timeout), Events::Ppoll { fds, count, mask }, own),
+        PPOLL, limit(timeout), events;
     select(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *mut timeval) -> c_int =
-        timeouts::select, SELECT, limit_of_timeval(timeout), events;
-    pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *const timespec, mask: *const sigset_t) -> c_int =
-        timeouts::pselect, PSELECT, limit(timeout), events;
+        |caller, own| timeouts::select(count, [read, write, except], timeout, caller, own),
+        SELECT, limit_of_timeval(timeout), events;
+    pselect(
+        count: c_int, read: *mut fd_set, write: *mut fd_set, except: *mut fd_set, timeout: *const timespec, mask: *const sigset_t
+    ) -> c_int =
+        |caller, own| timeouts::pselect(count, [read, write, except], limit_given(timeout), mask, caller, own),
+        PSELECT, limit(timeout), events;
     epoll_wait(epoll: c_int, found: *mut epoll_event, most: c_int, timeout_ms: c_int) -> c_int =
-        timeouts::epoll_wait, EPOLL_WAIT, limit_of_ms(timeout_ms), events;
+        |caller, own| timeouts::until(caller, limit_of_ms(timeout_ms), Events::EpollWait { epoll, found, most }, own),
+        EPOLL_WAIT, limit_of_ms(timeout_ms), events;
     epoll_pwait(epoll: c_int, found: *mut epoll_event, most: c_int, timeout_ms: c_int, mask: *const sigset_t) -> c_int =
-        timeouts::epoll_pwait, EPOLL_PWAIT, limit_of_ms(timeout_ms), events;
-    epoll_pwait2(epoll: c_int, found: *mut epoll_event, most: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int =
-        timeouts::epoll_pwait2, EPOLL_PWAIT2, limit(timeout), events;
+        |caller, own| {
+            timeouts::until(caller, limit_of_ms(timeout_ms), Events::EpollPwait { epoll, found, most, mask }, own)
+        },
+        EPOLL_PWAIT, limit_of_ms(timeout_ms), events;
+    epoll_pwait2(
+        epoll: c_int, found: *mut epoll_event, most: c_int, timeout: *const timespec, mask: *const sigset_t
+    ) -> c_int =
+        |caller, own| {
+            timeouts::until(caller, limit_for_kernel(timeout), Events::EpollPwait2 { epoll, found, most, mask }, own)
+        },
+        EPOLL_PWAIT2, limit(timeout), events;
     sem_timedwait(semaphore: *mut sem_t, time: *const timespec) -> c_int =
-        locks::sem_timedwait, SEM_TIMEDWAIT, until(libc::CLOCK_REALTIME, time), posted;
+        |caller, _| locks::semaphore(semaphore, None, time, caller),
+        SEM_TIMEDWAIT, until(libc::CLOCK_REALTIME, time), posted;
     sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, time: *const timespec) -> c_int =
-        locks::sem_clockwait, SEM_CLOCKWAIT, until(clock, time), posted;
+        |caller, _| locks::semaphore(semaphore, Some(clock), time, caller), SEM_CLOCKWAIT, until(clock, time), posted;
     pthread_mutex_timedlock(mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int =
-        locks::pthread_mutex_timedlock, MUTEX_TIMEDLOCK, until(libc::CLOCK_REALTIME, time), error;
+        |caller, _| locks::pthread_mutex(mutex, libc::CLOCK_REALTIME, time, caller),
+        MUTEX_TIMEDLOCK, until(libc::CLOCK_REALTIME, time), error;
     pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec) -> c_int =
-        locks::pthread_mutex_clocklock, MUTEX_CLOCKLOCK, until(clock, time), error;
+        |caller, _| locks::pthread_mutex(mutex, clock, time, caller), MUTEX_CLOCKLOCK, until(clock, time), error;
     mtx_timedlock(mutex: *mut c_void, time: *const timespec) -> c_int =
-        locks::mtx_timedlock, MTX_TIMEDLOCK, until(libc::CLOCK_REALTIME, time), result_of_c11;
+        |caller, _| locks::mtx(mutex, time, caller), MTX_TIMEDLOCK, until(libc::CLOCK_REALTIME, time), result_of_c11;
+    // A condition variable cannot be tried. Between two short waits, a signal of a thread without the mutex would reach nobody. So these
+    // stay the C library's own, and their timeouts end on time as far as the slack goes, which is 1 ns where sleeps are precise.
+    //
+    // The version of pthread_cond_timedwait(3) is that since glibc 2.3.2: a library of Rust has one version script, which names no
+    // versions. So programs of before 2003 find this one too.
     pthread_cond_timedwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, time: *const timespec) -> c_int =
-        locks::pthread_cond_timedwait, COND_TIMEDWAIT, until_some(time), error;
-    pthread_cond_clockwait(condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec) -> c_int =
-        locks::pthread_cond_clockwait, COND_CLOCKWAIT, until(clock, time), error;
+        |_, own| own(), COND_TIMEDWAIT, until_some(time), error;
+    pthread_cond_clockwait(
+        condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t, time: *const timespec
+    ) -> c_int =
+        |_, own| own(), COND_CLOCKWAIT, until(clock, time), error;
     cnd_timedwait(condition: *mut c_void, mutex: *mut c_void, time: *const timespec) -> c_int =
-        locks::cnd_timedwait, CND_TIMEDWAIT, until(libc::CLOCK_REALTIME, time), result_of_c11;
+        |_, own| own(), CND_TIMEDWAIT, until(libc::CLOCK_REALTIME, time), result_of_c11;
 }
 
 entries! {
+    sleep(seconds: c_uint) -> c_uint = counted_sleep;
     sched_yield() -> c_int = counted_yield;
     pthread_yield() -> c_int = counted_yield;
     thrd_yield() -> c_int = counted_yield;
@@ -202,6 +239,12 @@ entries! {
     prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int = thread::prctl;
     pthread_create(thread: *mut pthread_t, attributes: *const pthread_attr_t, start: Start, argument: *mut c_void) -> c_int = thread::pthread_create;
     syscall(number: c_long, a: c_long, b: c_long, c: c_long, d: c_long, e: c_long, f: c_long) -> c_long = syscall_counted;
+}
+
+/// As sleep(3).
+extern "C-unwind" fn counted_sleep(seconds: c_uint, caller: Caller) -> c_uint {
+    let limit = || Limit::For(i64::from(seconds) * 1_000_000_000);
+    observed(calls::SLEEP, caller, limit, || sleeping::sleep(seconds, caller), slept)
 }
 
 /// As sched_yield(2).
@@ -233,65 +276,16 @@ unsafe extern "C-unwind" fn syscall_counted(
         libc::SYS_sched_yield => yields(caller, make),
         libc::SYS_nanosleep => observed(calls::NANOSLEEP, caller, || length(a as *const timespec), make, slept),
         libc::SYS_clock_nanosleep => {
-            let limit = || match b as c_int {
-                libc::TIMER_ABSTIME => until(a as clockid_t, c as *const timespec),
-                _ => length(c as *const timespec),
-            };
+            let limit = || length_or_end(a as clockid_t, b as c_int, c as *const timespec);
             observed(calls::CLOCK_NANOSLEEP, caller, limit, make, slept)
         }
         _ => make(),
     }
 }
 
-/// A length. One that cannot be read or is invalid asks for nothing, and the call fails.
-fn length(time: *const timespec) -> Limit {
-    Limit::For(memory::read(time).as_ref().and_then(length_ns).unwrap_or(0))
-}
-
-/// The limit of a call that looks if it is zero, and waits without end if there is none.
-fn limit(time: *const timespec) -> Limit {
-    match memory::read(time).as_ref().map(length_ns) {
-        None => Limit::Endless,
-        Some(Some(ns)) if ns > 0 => Limit::For(ns),
-        Some(_) => Limit::Look,
-    }
-}
-
-fn limit_of_timeval(time: *const timeval) -> Limit {
-    match memory::read(time).as_ref().and_then(timeouts::length_of) {
-        None if time.is_null() => Limit::Endless,
-        Some(ns) if ns > 0 => Limit::For(ns),
-        _ => Limit::Look,
-    }
-}
-
-fn limit_of_ms(ms: c_int) -> Limit {
-    match ms {
-        0 => Limit::Look,
-        ms if ms < 0 => Limit::Endless,
-        ms => Limit::For(i64::from(ms) * 1_000_000),
-    }
-}
-
-/// The limit of a wait until this time of this clock. It is not known of a clock that is set meanwhile.
-fn until(clock: clockid_t, time: *const timespec) -> Limit {
-    let Some(deadline_ns) = memory::read(time).as_ref().and_then(length_ns) else { return Limit::Endless };
-    match clock {
-        libc::CLOCK_MONOTONIC => Limit::Until(deadline_ns),
-        libc::CLOCK_REALTIME | libc::CLOCK_TAI | libc::CLOCK_BOOTTIME => {
-            Limit::Until(now_ns().saturating_add(deadline_ns.saturating_sub(now_of(clock))))
-        }
-        // CPU time, another clock, or none: the C library says so.
-        _ => Limit::Endless,
-    }
-}
-
-/// The limit of a wait for a condition. The condition holds the clock: it is the one that is nearer to the time. They are decades apart.
-fn until_some(time: *const timespec) -> Limit {
-    let deadline_ns = memory::read(time).as_ref().and_then(length_ns).unwrap_or(0);
-    let clocks = [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME];
-    let [monotonic, realtime] = clocks.map(|clock| now_of(clock).abs_diff(deadline_ns));
-    until(clocks[usize::from(realtime < monotonic)], time)
+/// What clock_nanosleep(2) takes.
+fn length_or_end(clock: clockid_t, flags: c_int, time: *const timespec) -> Limit {
+    if flags == libc::TIMER_ABSTIME { until(clock, time) } else { length(time) }
 }
 
 /// `FUTEX_WAIT` takes a length, `FUTEX_WAIT_BITSET` a time.
@@ -441,20 +435,6 @@ mod tests {
 
     fn time(sec: i64, nsec: i64) -> timespec {
         timespec { tv_sec: sec as _, tv_nsec: nsec as _ }
-    }
-
-    #[test]
-    fn a_limit_is_a_look_a_length_or_no_end() {
-        let limit_at = |time: timespec| limit(&raw const time);
-        assert_eq!((limit_at(time(1, 5)), limit_at(time(0, 1))), (Limit::For(1_000_000_005), Limit::For(1)));
-        assert_eq!((limit_at(time(0, 0)), limit_at(time(0, -1))), (Limit::Look, Limit::Look));
-        assert_eq!(limit(std::ptr::null()), Limit::Endless);
-        let in_us = |sec: i64, us: i64| limit_of_timeval(&timeval { tv_sec: sec as _, tv_usec: us as _ });
-        assert_eq!((in_us(1, 5), in_us(0, 1)), (Limit::For(1_000_005_000), Limit::For(1_000)));
-        assert_eq!((in_us(0, 0), in_us(-1, 0)), (Limit::Look, Limit::Look));
-        assert_eq!(limit_of_timeval(std::ptr::null()), Limit::Endless);
-        assert_eq!([-1, 0, 3].map(limit_of_ms), [Limit::Endless, Limit::Look, Limit::For(3_000_000)]);
-        assert_eq!((length(&time(2, 5)), length(&time(-1, 0))), (Limit::For(2_000_000_005), Limit::For(0)));
     }
 
     #[test]

@@ -2,56 +2,42 @@
 
 use libc::{c_int, c_ulong, epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 
+use super::limits::{length_of, limit_of};
 use super::looking::{Look, wait};
 use crate::callers::Caller;
 use crate::filter::{Foreign, may_use_newer};
 use crate::next::{length_ns, now_ns, timespec as timespec_of};
+use crate::observe::Limit;
 use crate::settings::Settings;
 use crate::{memory, next, settings};
 
 const NONE: timespec = timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// The limit of a call in milliseconds; a negative one is none.
-fn limit_of_ms(timeout_ms: c_int) -> Option<i64> {
-    (timeout_ms >= 0).then(|| i64::from(timeout_ms) * 1_000_000)
-}
-
-/// Whether a setting concerns a call with this limit. Calls that only look are kept.
-fn concerned(settings: &Settings, limit_ns: Option<i64>) -> bool {
-    limit_ns != Some(0) && (settings.poll_first_ns > 0 || settings.precise.is_some() && limit_ns.is_some())
-}
-
-/// A call with this limit: by this library if a setting concerns it, else `kept`. An invalid limit is left to the C library.
-fn until<L: Look>(caller: Caller, limit: Result<Option<i64>, ()>, mut call: L, kept: impl FnOnce() -> c_int) -> c_int {
-    // A call that only looks is kept, whatever is set.
-    if limit == Ok(Some(0)) {
-        return kept();
-    }
+/// The settings of a call with this limit, and for how long it may wait, if a setting concerns it. Calls that only look are kept.
+fn concerning(caller: Caller, limit: Limit) -> Option<(Settings, Option<i64>)> {
+    let limit_ns = match limit {
+        Limit::Endless => None,
+        Limit::For(ns) => Some(ns),
+        Limit::Look | Limit::Until(_) => return None,
+    };
     let settings = settings::for_caller(caller);
-    match limit {
-        Ok(limit) if concerned(&settings, limit) => wait(&settings, limit, &mut call),
-        _ => kept(),
+    concerned(&settings, limit_ns).then_some((settings, limit_ns))
+}
+
+fn concerned(settings: &Settings, limit_ns: Option<i64>) -> bool {
+    settings.poll_first_ns > 0 || settings.precise.is_some() && limit_ns.is_some()
+}
+
+/// A call with this limit: by this library if a setting concerns it, else the program's own.
+pub(super) fn until(caller: Caller, limit: Limit, mut call: Events, own: impl FnOnce() -> c_int) -> c_int {
+    match concerning(caller, limit) {
+        Some((settings, limit_ns)) => wait(&settings, limit_ns, &mut call),
+        None => own(),
     }
 }
 
 fn pointer(limit: Option<&timespec>) -> *const timespec {
     limit.map_or(std::ptr::null(), |limit| &raw const *limit)
-}
-
-/// The limit of a timespec that the C library reads itself: `Err` for an invalid one, which it reports.
-///
-/// # Safety
-/// `timeout` is null or points to a timespec.
-unsafe fn limit_of(timeout: *const timespec) -> Result<Option<i64>, ()> {
-    if timeout.is_null() {
-        return Ok(None);
-    }
-    // SAFETY: as the caller says.
-    limit_in(unsafe { *timeout })
-}
-
-fn limit_in(timeout: timespec) -> Result<Option<i64>, ()> {
-    length_ns(&timeout).map(Some).ok_or(())
 }
 
 /// A limit in milliseconds, rounded up: a call may end late, not early.
@@ -62,210 +48,90 @@ fn ms_of(limit: Option<&timespec>) -> c_int {
     })
 }
 
-/// The call that takes ns, or the program's own, where that one is refused.
-fn newer_or_own(newer: &Foreign, call: impl FnOnce() -> c_int, own: impl FnOnce() -> c_int) -> c_int {
-    let errno = next::errno();
-    if newer.is_allowed() {
-        let found = call();
-        if found >= 0 || !newer.is_refused(next::errno()) {
-            return found;
-        }
-        next::set_errno(errno);
-    }
-    own()
-}
-
-struct Poll {
-    fds: *mut pollfd,
-    count: nfds_t,
+/// A call that waits for events, with its arguments.
+pub(super) enum Events {
+    Poll { fds: *mut pollfd, count: nfds_t },
+    Ppoll { fds: *mut pollfd, count: nfds_t, mask: *const sigset_t },
+    EpollWait { epoll: c_int, found: *mut epoll_event, most: c_int },
+    EpollPwait { epoll: c_int, found: *mut epoll_event, most: c_int, mask: *const sigset_t },
+    EpollPwait2 { epoll: c_int, found: *mut epoll_event, most: c_int, mask: *const sigset_t },
 }
 
 static PPOLL: Foreign = Foreign::new();
-
-impl Look for Poll {
-    fn look(&mut self) -> c_int {
-        // SAFETY: the arguments of the caller.
-        unsafe { next::poll(self.fds, self.count, 0) }
-    }
-
-    fn block(&mut self, limit: Option<&timespec>) -> c_int {
-        // SAFETY: the arguments of the caller, and a limit of this library.
-        let (exact, own) = unsafe {
-            (
-                || next::ppoll(self.fds, self.count, pointer(limit), std::ptr::null()),
-                || next::poll(self.fds, self.count, ms_of(limit)),
-            )
-        };
-        if limit.is_none() { own() } else { newer_or_own(&PPOLL, exact, own) }
-    }
-
-    fn is_exact(&self) -> bool {
-        PPOLL.is_allowed()
-    }
-}
-
-struct Ppoll {
-    fds: *mut pollfd,
-    count: nfds_t,
-    mask: *const sigset_t,
-}
-
-impl Look for Ppoll {
-    fn look(&mut self) -> c_int {
-        self.block(Some(&NONE))
-    }
-
-    fn block(&mut self, limit: Option<&timespec>) -> c_int {
-        // SAFETY: the arguments of the caller, and a limit of this library.
-        unsafe { next::ppoll(self.fds, self.count, pointer(limit), self.mask) }
-    }
-
-    fn mask(&self) -> *const sigset_t {
-        self.mask
-    }
-}
-
-/// As poll(2).
-///
-/// # Safety
-/// As poll(2).
-pub(crate) unsafe extern "C-unwind" fn poll(
-    fds: *mut pollfd,
-    count: nfds_t,
-    timeout_ms: c_int,
-    caller: Caller,
-) -> c_int {
-    // SAFETY: the arguments of the caller.
-    let kept = || unsafe { next::poll(fds, count, timeout_ms) };
-    until(caller, Ok(limit_of_ms(timeout_ms)), Poll { fds, count }, kept)
-}
-
-/// As ppoll(2).
-///
-/// # Safety
-/// As ppoll(2).
-pub(crate) unsafe extern "C-unwind" fn ppoll(
-    fds: *mut pollfd,
-    count: nfds_t,
-    timeout: *const timespec,
-    mask: *const sigset_t,
-    caller: Caller,
-) -> c_int {
-    // SAFETY: the arguments of the caller.
-    let (limit, kept) = unsafe { (limit_of(timeout), || next::ppoll(fds, count, timeout, mask)) };
-    until(caller, limit, Ppoll { fds, count, mask }, kept)
-}
-
-struct Epoll {
-    epoll: c_int,
-    events: *mut epoll_event,
-    most: c_int,
-    own: EpollCall,
-}
-
-/// The function that the program called.
-enum EpollCall {
-    Wait,
-    Pwait(*const sigset_t),
-    Pwait2(*const sigset_t),
-}
-
 static EPOLL_PWAIT2: Foreign = Foreign::new();
 
-impl Epoll {
+impl Events {
+    /// The program's own call.
     fn own(&self, limit: Option<&timespec>) -> c_int {
-        let Self { epoll, events, most, .. } = *self;
         // SAFETY: the arguments of the caller, and a limit of this library.
         unsafe {
-            match self.own {
-                EpollCall::Wait => next::epoll_wait(epoll, events, most, ms_of(limit)),
-                EpollCall::Pwait(mask) => next::epoll_pwait(epoll, events, most, ms_of(limit), mask),
-                EpollCall::Pwait2(mask) => next::epoll_pwait2(epoll, events, most, pointer(limit), mask),
+            match *self {
+                Self::Poll { fds, count } => next::poll(fds, count, ms_of(limit)),
+                Self::Ppoll { fds, count, mask } => next::ppoll(fds, count, pointer(limit), mask),
+                Self::EpollWait { epoll, found, most } => next::epoll_wait(epoll, found, most, ms_of(limit)),
+                Self::EpollPwait { epoll, found, most, mask } => {
+                    next::epoll_pwait(epoll, found, most, ms_of(limit), mask)
+                }
+                Self::EpollPwait2 { epoll, found, most, mask } => {
+                    next::epoll_pwait2(epoll, found, most, pointer(limit), mask)
+                }
             }
         }
     }
+
+    fn takes_ns(&self) -> bool {
+        matches!(self, Self::Ppoll { .. } | Self::EpollPwait2 { .. })
+    }
+
+    /// The call that takes ns in place of ms, if it may be made. Linux before 5.11 has no epoll_pwait2, and many filters do not know it.
+    fn newer(&self) -> Option<&'static Foreign> {
+        let newer = match self {
+            Self::Poll { .. } => &PPOLL,
+            _ if !self.takes_ns() && next::has_epoll_pwait2() && may_use_newer() => &EPOLL_PWAIT2,
+            _ => return None,
+        };
+        newer.is_allowed().then_some(newer)
+    }
 }
 
-impl Look for Epoll {
+impl Look for Events {
     fn look(&mut self) -> c_int {
         self.own(Some(&NONE))
     }
 
     fn block(&mut self, limit: Option<&timespec>) -> c_int {
-        if limit.is_none() || matches!(self.own, EpollCall::Pwait2(_)) || !self.is_exact() {
-            return self.own(limit);
-        }
+        let Some(newer) = limit.and_then(|_| self.newer()) else { return self.own(limit) };
+        let errno = next::errno();
         // SAFETY: the arguments of the caller, and a limit of this library.
-        let exact = || unsafe { next::epoll_pwait2(self.epoll, self.events, self.most, pointer(limit), self.mask()) };
-        newer_or_own(&EPOLL_PWAIT2, exact, || self.own(limit))
+        let found = unsafe {
+            match *self {
+                Self::Poll { fds, count } | Self::Ppoll { fds, count, .. } => {
+                    next::ppoll(fds, count, pointer(limit), self.mask())
+                }
+                Self::EpollWait { epoll, found, most }
+                | Self::EpollPwait { epoll, found, most, .. }
+                | Self::EpollPwait2 { epoll, found, most, .. } => {
+                    next::epoll_pwait2(epoll, found, most, pointer(limit), self.mask())
+                }
+            }
+        };
+        if found >= 0 || !newer.is_refused(next::errno()) {
+            return found;
+        }
+        next::set_errno(errno);
+        self.own(limit)
     }
 
     fn mask(&self) -> *const sigset_t {
-        match self.own {
-            EpollCall::Wait => std::ptr::null(),
-            EpollCall::Pwait(mask) | EpollCall::Pwait2(mask) => mask,
+        match *self {
+            Self::Poll { .. } | Self::EpollWait { .. } => std::ptr::null(),
+            Self::Ppoll { mask, .. } | Self::EpollPwait { mask, .. } | Self::EpollPwait2 { mask, .. } => mask,
         }
     }
 
-    /// Linux before 5.11 has no epoll_pwait2, and many filters do not know it.
     fn is_exact(&self) -> bool {
-        let newer = || next::has_epoll_pwait2() && may_use_newer() && EPOLL_PWAIT2.is_allowed();
-        matches!(self.own, EpollCall::Pwait2(_)) || newer()
+        self.takes_ns() || self.newer().is_some()
     }
-}
-
-/// As epoll_wait(2).
-///
-/// # Safety
-/// As epoll_wait(2).
-pub(crate) unsafe extern "C-unwind" fn epoll_wait(
-    epoll: c_int,
-    events: *mut epoll_event,
-    most: c_int,
-    timeout_ms: c_int,
-    caller: Caller,
-) -> c_int {
-    // SAFETY: the arguments of the caller.
-    let kept = || unsafe { next::epoll_wait(epoll, events, most, timeout_ms) };
-    let call = Epoll { epoll, events, most, own: EpollCall::Wait };
-    until(caller, Ok(limit_of_ms(timeout_ms)), call, kept)
-}
-
-/// As epoll_pwait(2).
-///
-/// # Safety
-/// As epoll_pwait(2).
-pub(crate) unsafe extern "C-unwind" fn epoll_pwait(
-    epoll: c_int,
-    events: *mut epoll_event,
-    most: c_int,
-    timeout_ms: c_int,
-    mask: *const sigset_t,
-    caller: Caller,
-) -> c_int {
-    // SAFETY: the arguments of the caller.
-    let kept = || unsafe { next::epoll_pwait(epoll, events, most, timeout_ms, mask) };
-    let call = Epoll { epoll, events, most, own: EpollCall::Pwait(mask) };
-    until(caller, Ok(limit_of_ms(timeout_ms)), call, kept)
-}
-
-/// As epoll_pwait2(2).
-///
-/// # Safety
-/// As epoll_pwait2(2).
-pub(crate) unsafe extern "C-unwind" fn epoll_pwait2(
-    epoll: c_int,
-    events: *mut epoll_event,
-    most: c_int,
-    timeout: *const timespec,
-    mask: *const sigset_t,
-    caller: Caller,
-) -> c_int {
-    // SAFETY: the arguments of the caller.
-    let kept = || unsafe { next::epoll_pwait2(epoll, events, most, timeout, mask) };
-    // The kernel reads this timeout. A bad one is its to refuse.
-    let limit = if timeout.is_null() { Ok(None) } else { memory::read(timeout).ok_or(()).and_then(limit_in) };
-    until(caller, limit, Epoll { epoll, events, most, own: EpollCall::Pwait2(mask) }, kept)
 }
 
 /// Words of the sets of FD_SETSIZE descriptors. A program may give longer ones, which are kept as they are.
@@ -399,38 +265,19 @@ fn wait_on_copies(
     call.copy_sets().then(|| wait(settings, limit_ns, &mut call))
 }
 
-/// The length of a valid timeval.
-pub(crate) fn length_of(time: &timeval) -> Option<i64> {
-    let nsec = (time.tv_usec as i64).checked_mul(1_000).filter(|nsec| *nsec >= 0).unwrap_or(-1);
-    length_ns(&timespec { tv_sec: time.tv_sec, tv_nsec: nsec as _ })
-}
-
 /// As select(2): what is left of the timeout is written back, as Linux does.
-///
-/// # Safety
-/// As select(2).
-pub(crate) unsafe extern "C-unwind" fn select(
+pub(super) fn select(
     count: c_int,
-    read: *mut fd_set,
-    write: *mut fd_set,
-    except: *mut fd_set,
+    sets: [*mut fd_set; 3],
     timeout: *mut timeval,
     caller: Caller,
+    own: impl FnOnce() -> c_int,
 ) -> c_int {
-    let settings = settings::for_caller(caller);
     // SAFETY: the caller gave null or a timeval.
-    let limit = unsafe { timeout.as_ref() }.map(length_of);
-    let deadline_ns = limit.flatten().map(|limit_ns| now_ns().saturating_add(limit_ns));
-    let found = match limit {
-        None | Some(Some(_)) if concerned(&settings, limit.flatten()) => {
-            wait_on_copies(&settings, limit.flatten(), count, [read, write, except], None)
-        }
-        _ => None,
-    };
-    let Some(found) = found else {
-        // SAFETY: the arguments of the caller.
-        return unsafe { next::select(count, read, write, except, timeout) };
-    };
+    let limit = limit_of(unsafe { timeout.as_ref() }.map(length_of));
+    let Some((settings, limit_ns)) = concerning(caller, limit) else { return own() };
+    let deadline_ns = limit_ns.map(|limit_ns| now_ns().saturating_add(limit_ns));
+    let Some(found) = wait_on_copies(&settings, limit_ns, count, sets, None) else { return own() };
     if let Some(deadline_ns) = deadline_ns {
         let left = timespec_of(deadline_ns - now_ns());
         // SAFETY: the caller's timeval.
@@ -440,28 +287,16 @@ pub(crate) unsafe extern "C-unwind" fn select(
 }
 
 /// As pselect(2).
-///
-/// # Safety
-/// As pselect(2).
-pub(crate) unsafe extern "C-unwind" fn pselect(
+pub(super) fn pselect(
     count: c_int,
-    read: *mut fd_set,
-    write: *mut fd_set,
-    except: *mut fd_set,
-    timeout: *const timespec,
+    sets: [*mut fd_set; 3],
+    limit: Limit,
     mask: *const sigset_t,
     caller: Caller,
+    own: impl FnOnce() -> c_int,
 ) -> c_int {
-    // SAFETY: the arguments of the caller.
-    let (limit, kept) = unsafe { (limit_of(timeout), || next::pselect(count, read, write, except, timeout, mask)) };
-    let settings = settings::for_caller(caller);
-    let found = match limit {
-        Ok(limit) if concerned(&settings, limit) => {
-            wait_on_copies(&settings, limit, count, [read, write, except], Some(mask))
-        }
-        _ => None,
-    };
-    found.unwrap_or_else(kept)
+    let wait = |(settings, limit_ns)| wait_on_copies(&settings, limit_ns, count, sets, Some(mask));
+    concerning(caller, limit).and_then(wait).unwrap_or_else(own)
 }
 
 #[cfg(test)]
