@@ -5,7 +5,8 @@ use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::Duration;
 
-use punctual_rules::{MOST_RULES, Place, Rule, Scheduling, Waits};
+use punctual::conditions::{Condition, Conditions, Value};
+use punctual_rules::{MOST_RULES, Place, Rule, Waits};
 
 /// The longest file: 60 lines are far below it.
 const LONGEST: u64 = 64 << 10;
@@ -56,8 +57,9 @@ impl Rules {
             let precise = matches!(rule.waits.precise_sleep, Some(Some(_)));
             // Lateness of the slack's size need not be spun away. The slack of all threads is set when the
             // program is loaded.
-            if precise && rule.thread.is_some() && rule.place.is_none() {
-                rule.scheduling.timer_slack.get_or_insert(LEAST_SLACK);
+            let slack = rule.scheduling.value(Condition::TIMER_SLACK);
+            if precise && rule.thread.is_some() && rule.place.is_none() && slack.is_none() {
+                rule.scheduling = rule.scheduling.with(Value::TimerSlack(LEAST_SLACK));
             }
             all.everywhere_precise |= precise && (rule.thread.is_none() || rule.place.is_some());
             let bit = 1 << all.rules.len();
@@ -116,7 +118,7 @@ impl Rules {
     }
 
     /// Their settings of threads, in their order.
-    pub(crate) fn scheduling_of(&self, set: u64) -> impl Iterator<Item = &Scheduling> {
+    pub(crate) fn scheduling_of(&self, set: u64) -> impl Iterator<Item = &Conditions> {
         self.within(set & self.scheduling).map(|(_, rule)| &rule.scheduling)
     }
 }

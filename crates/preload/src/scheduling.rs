@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use punctual::conditions::{Condition, Conditions, Value};
 use punctual::{CpuSet, Policy};
 use punctual_linux::sched::{Attributes, RESET_ON_FORK, SIZE};
 
@@ -54,16 +55,17 @@ pub(crate) fn inherit(changed: Changed) {
 pub(crate) fn apply(rules: &Rules, set: u64) {
     let mut changed = CHANGED.get();
     let says = || rules.scheduling_of(set);
-    let slack = says().filter_map(|rule| rule.timer_slack).last();
-    let cpus = says().filter_map(|rule| rule.cpus.as_ref()).last();
-    let policy = says().filter_map(|rule| rule.policy).last();
-    let slice = says().filter_map(|rule| rule.slice).last();
+    let slack = says().filter_map(Conditions::get_timer_slack).last();
+    // A copy would be allocated.
+    let cpus = says().filter_map(|asked| asked.value(Condition::CPU)).last();
+    let policy = says().filter_map(Conditions::get_policy).last();
+    let slice = says().filter_map(Conditions::get_slice).last();
     // A real-time thread has no slack (since Linux 6.13), and its children inherit none.
     let slack_changes = slack.is_some() || policy.is_some_and(|policy| policy.is_real_time());
     if slack_changes && changed.timer_slack_ns.is_none() {
         changed.timer_slack_ns = slack_ns();
     }
-    set_cpus(cpus, &mut changed);
+    set_cpus(if let Some(Value::Cpu(cpus)) = cpus { Some(cpus) } else { None }, &mut changed);
     set_attributes(policy, slice, &mut changed);
     changed.for_precision = slack == Some(LEAST_SLACK);
     // prctl(2): 0 would be the default.

@@ -20,10 +20,9 @@
 #![forbid(unsafe_code)]
 
 use std::fmt;
-use std::time::Duration;
 
-use punctual::conditions::{Condition, Conditions};
-use punctual::{CpuSet, Policy};
+use punctual::Policy;
+use punctual::conditions::{Condition, Conditions, Value};
 
 use crate::waits::WORDS;
 
@@ -59,7 +58,7 @@ pub fn matches(pattern: &str, name: &[u8]) -> bool {
 pub const MOST_RULES: usize = 60;
 
 /// What is said of the calls from a place in the program, the threads with a name, or both.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Rule<'a> {
     /// The pattern of the threads' names. None: all threads.
     pub thread: Option<&'a str>,
@@ -67,8 +66,8 @@ pub struct Rule<'a> {
     pub place: Option<Place<'a>>,
     /// What the waits do.
     pub waits: Waits,
-    /// How the threads are scheduled.
-    pub scheduling: Scheduling,
+    /// How the threads are scheduled; never by SCHED_DEADLINE.
+    pub scheduling: Conditions,
 }
 
 /// Where a call is made.
@@ -95,58 +94,6 @@ const OF_THREADS: [Condition; 4] = [Condition::POLICY, Condition::SLICE, Conditi
 /// All words of a rule.
 pub fn words() -> impl Iterator<Item = &'static str> {
     WORDS.into_iter().chain(["thread", "library", "site"]).chain(OF_THREADS.map(Condition::name))
-}
-
-/// How a thread is scheduled. None: as it is.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Scheduling {
-    /// Its policy; none of SCHED_DEADLINE.
-    pub policy: Option<Policy>,
-    /// Its time slice.
-    pub slice: Option<Duration>,
-    /// The CPUs that it may run on.
-    pub cpus: Option<CpuSet>,
-    /// Its timer slack.
-    pub timer_slack: Option<Duration>,
-}
-
-impl Scheduling {
-    /// The same as conditions of the calling thread.
-    pub fn conditions(&self) -> Conditions {
-        Conditions::new()
-            .maybe(self.policy, Conditions::policy)
-            .maybe(self.slice, Conditions::slice)
-            .maybe(self.cpus.as_ref(), Conditions::cpus)
-            .maybe(self.timer_slack, Conditions::timer_slack)
-    }
-
-    /// Whether nothing is said.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Adds what a word says. False if it is of something else.
-    fn add(&mut self, word: &str) -> Result<bool, BadWord> {
-        let (name, value) = word.split_once('=').unwrap_or((word, ""));
-        let bad = |expected| BadWord::Value(word.to_owned(), expected);
-        let Some(condition) = OF_THREADS.into_iter().find(|condition| condition.name() == name) else {
-            return Ok(false);
-        };
-        if self.conditions().value(condition).is_some() {
-            return Err(BadWord::Twice(name.to_owned()));
-        }
-        let asked = Conditions::new().with(condition.parse(value).map_err(|invalid| bad(invalid.to_string()))?);
-        self.policy = asked.get_policy().or(self.policy);
-        self.slice = asked.get_slice().or(self.slice);
-        self.cpus = asked.get_cpus().or(self.cpus.take());
-        self.timer_slack = asked.get_timer_slack().or(self.timer_slack);
-        // SCHED_DEADLINE promises CPU time to one thread; a pattern may be of many.
-        if matches!(self.policy, Some(Policy::Deadline { .. })) {
-            return Err(bad("expected other, batch, idle, rr:PRIO or fifo:PRIO (example: fifo:40)".to_owned()));
-        }
-        Ok(true)
-    }
 }
 
 /// A line that was refused, and why.
@@ -209,14 +156,14 @@ fn words_of(line: &str) -> impl Iterator<Item = &str> + Clone {
 
 impl<'a> Rule<'a> {
     fn from_words(words: impl Iterator<Item = &'a str>) -> Result<Self, Why> {
-        let mut rule = Self { thread: None, place: None, waits: Waits::default(), scheduling: Scheduling::default() };
+        let mut rule = Self { thread: None, place: None, waits: Waits::default(), scheduling: Conditions::new() };
         let mut named = false;
         for word in words {
             if rule.who(word).map_err(Why::Word)? {
                 named = true;
                 continue;
             }
-            if !rule.waits.add(word).map_err(Why::Word)? && !rule.scheduling.add(word).map_err(Why::Word)? {
+            if !rule.waits.add(word).map_err(Why::Word)? && !rule.schedule(word).map_err(Why::Word)? {
                 return Err(Why::Word(BadWord::Unknown(word.to_owned())));
             }
         }
@@ -226,6 +173,25 @@ impl<'a> Rule<'a> {
             rule if rule.place.is_some() && !rule.scheduling.is_empty() => Err(Why::Line(NOT_HERE)),
             _ => Ok(rule),
         }
+    }
+
+    /// Adds how threads are scheduled. False if the word is of something else.
+    fn schedule(&mut self, word: &str) -> Result<bool, BadWord> {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        let Some(condition) = OF_THREADS.into_iter().find(|condition| condition.name() == name) else {
+            return Ok(false);
+        };
+        if self.scheduling.value(condition).is_some() {
+            return Err(BadWord::Twice(name.to_owned()));
+        }
+        let bad = |expected| BadWord::Value(word.to_owned(), expected);
+        let asked = condition.parse(value).map_err(|invalid| bad(invalid.to_string()))?;
+        // SCHED_DEADLINE promises CPU time to one thread; a pattern may be of many.
+        if matches!(asked, Value::Policy(Policy::Deadline { .. })) {
+            return Err(bad("expected other, batch, idle, rr:PRIO or fifo:PRIO (example: fifo:40)".to_owned()));
+        }
+        self.scheduling = std::mem::take(&mut self.scheduling).with(asked);
+        Ok(true)
     }
 
     /// Adds for whom it is. False if the word is of something else.
@@ -253,6 +219,10 @@ impl<'a> Rule<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use punctual::CpuSet;
+
     use super::*;
     use crate::Zero;
 
@@ -298,11 +268,11 @@ mod tests {
             one("thread=audio* precise-sleep=5us policy=fifo:40 cpu=0-1 slice=100us timer-slack=1ns # loud").unwrap();
         assert_eq!((rule.thread, rule.place), (Some("audio*"), None));
         assert_eq!(
-            (rule.scheduling.policy, rule.scheduling.cpus.clone()),
+            (rule.scheduling.get_policy(), rule.scheduling.get_cpus()),
             (Some(Policy::Fifo(40)), Some(CpuSet::from_iter([0, 1])))
         );
-        assert_eq!(rule.scheduling.slice, Some(Duration::from_micros(100)));
-        assert_eq!(rule.scheduling.conditions().get_timer_slack(), Some(Duration::from_nanos(1)));
+        assert_eq!(rule.scheduling.get_slice(), Some(Duration::from_micros(100)));
+        assert_eq!(rule.scheduling.get_timer_slack(), Some(Duration::from_nanos(1)));
         let rule = one("site=libfoo.so:poll_loop thread=a usleep0=yield").unwrap();
         assert_eq!(rule.place, Some(Place { library: "libfoo.so", symbol: Some("poll_loop") }));
         assert_eq!((rule.thread, rule.waits.usleep0), (Some("a"), Some(Zero::Yield)));

@@ -133,7 +133,7 @@ fn scheduling(text: &str) -> Result<Scheduling, String> {
     let mut found = Vec::new();
     for rule in punctual_rules::rules(text) {
         let (line, rule) = rule.map_err(with_nearest)?;
-        let asked = rule.scheduling.conditions();
+        let asked = rule.scheduling;
         if let Some(no) = asked.impossible_here() {
             let (value, remedy) = (no.value(), remedy::of_refused(&no));
             return Err(format!("line {line}: '{}={value}': {}; {remedy}", no.condition, no.why));
