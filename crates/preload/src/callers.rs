@@ -88,9 +88,6 @@ impl Place {
     }
 }
 
-/// The longest name of a thread, with its zero byte (PR_GET_NAME in prctl(2)).
-const NAME: usize = 16;
-
 /// Counts changes of names, of any thread.
 static NAMES: AtomicU32 = AtomicU32::new(1);
 
@@ -129,11 +126,7 @@ fn read(rules: &Rules, thread: &Thread, names: u32) -> u64 {
     let errno = next::errno();
     // First, so that a signal handler that waits meanwhile does not begin as well.
     thread.read_at.set(names);
-    let mut name = [0_u8; NAME];
-    // SAFETY: writes at most 16 bytes.
-    unsafe { next::prctl(libc::PR_GET_NAME, name.as_mut_ptr() as _, 0, 0, 0) };
-    let length = name.iter().position(|byte| *byte == 0).unwrap_or(NAME);
-    let found = rules.of_thread(&name[..length]);
+    let found = rules.of_thread(next::thread_name(&mut [0; 16]));
     thread.rules.set(found);
     scheduling::apply(rules, found);
     next::set_errno(errno);

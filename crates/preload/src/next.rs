@@ -143,6 +143,14 @@ pub(crate) fn failed<T: From<i8>>(errno: libc::c_int) -> T {
     T::from(-1)
 }
 
+/// The name of the calling thread (PR_GET_NAME in prctl(2)): that of the program, in the thread that runs `main`.
+pub(crate) fn thread_name(room: &mut [u8; 16]) -> &[u8] {
+    // SAFETY: writes at most 16 bytes.
+    unsafe { prctl(libc::PR_GET_NAME, room.as_mut_ptr() as _, 0, 0, 0) };
+    let length = room.iter().position(|byte| *byte == 0).unwrap_or(room.len());
+    &room[..length]
+}
+
 /// Ends the thread if it was cancelled (pthreads(7)). For waits that make no call which does.
 pub(crate) fn end_if_cancelled() {
     // SAFETY: takes nothing.

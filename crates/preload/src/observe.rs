@@ -262,15 +262,7 @@ pub(super) fn prepare() {
         // SAFETY: the function below takes a vector of this type.
         unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut loaded).cast()) };
     }
-    let _ = PROGRAM.set(Program { name: own_name(), path, find, loaded });
-}
-
-/// The name of the thread that runs `main`, as /proc/PID/comm has it: `PR_GET_NAME`.
-fn own_name() -> Vec<u8> {
-    let mut name = [0_u8; 16];
-    // SAFETY: writes 16 bytes at most.
-    unsafe { next::prctl(libc::PR_GET_NAME, name.as_mut_ptr() as libc::c_ulong, 0, 0, 0) };
-    name.iter().copied().take_while(|byte| *byte != 0).collect()
+    let _ = PROGRAM.set(Program { name: next::thread_name(&mut [0; 16]).to_vec(), path, find, loaded });
 }
 
 /// For dl_iterate_phdr(3): adds an object.
