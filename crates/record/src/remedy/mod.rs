@@ -139,32 +139,16 @@ impl LossThreads {
     }
 }
 
-/// Calls of which one can do the work of many.
-const OF_DATA: [&str; 14] = [
-    "read",
-    "readv",
-    "pread64",
-    "preadv",
-    "preadv2",
-    "write",
-    "writev",
-    "pwrite64",
-    "pwritev",
-    "pwritev2",
-    "fsync",
-    "fdatasync",
-    "sync_file_range",
-    "msync",
-];
-
+/// What to do about a call that waits for the disk. Of those of data, one can do the work of many.
 fn apart_from_the_disk(call: Option<&str>) -> String {
+    let Some(call) = call else { return "what waits for the disk in a thread of its own".to_owned() };
     match call {
-        Some(call) if OF_DATA.contains(&call) => {
+        "read" | "readv" | "pread64" | "preadv" | "preadv2" | "write" | "writev" | "pwrite64" | "pwritev"
+        | "pwritev2" | "fsync" | "fdatasync" | "sync_file_range" | "msync" => {
             format!("fewer calls of {call}, each for more, or in a thread of their own")
         }
-        Some("io_uring_enter") => "more requests in flight, so that one wait is for many".to_owned(),
-        Some(call) => format!("{call} in a thread of its own"),
-        None => "what waits for the disk in a thread of its own".to_owned(),
+        "io_uring_enter" => "more requests in flight, so that one wait is for many".to_owned(),
+        _ => format!("{call} in a thread of its own"),
     }
 }
 
