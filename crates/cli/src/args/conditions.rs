@@ -76,16 +76,16 @@ pub(crate) fn asks_for_list(line: &ArgMatches) -> bool {
 fn flag(condition: Condition, lists: bool) -> Arg {
     let name = condition.name();
     let arg = Arg::new(name).long(name).help_heading("Conditions");
-    let Switch { takes, help, compares, .. } = switch_of(condition);
+    let Switch { takes, help, .. } = switch_of(condition);
     let arg = match takes {
         Takes::Nothing => return arg.action(ArgAction::SetTrue).help(help),
-        Takes::Value(value) => arg.value_name(value).allow_negative_numbers(true),
-        Takes::OptionalValue { name, default } => {
+        Takes::Value(value) | Takes::Values(value) => arg.value_name(value).allow_negative_numbers(true),
+        Takes::OptionalValue(name, default) => {
             arg.value_name(name).num_args(0..=1).require_equals(true).default_missing_value(default)
         }
     };
     let arg = arg.value_parser(move |typed: &str| condition.parse(typed));
-    if lists && *compares {
+    if lists && matches!(takes, Takes::Values(_)) {
         let help = format!("{help}; several (a,b) are compared");
         return arg.action(ArgAction::Append).value_delimiter(',').help(help);
     }

@@ -102,8 +102,8 @@ fn condition_row(&condition: &Condition) -> ListRow {
     let switch = switch_of(condition);
     let name = match switch.takes {
         Takes::Nothing => format!("--{condition}"),
-        Takes::Value(value) => format!("--{condition} {value}"),
-        Takes::OptionalValue { name, .. } => format!("--{condition}[={name}]"),
+        Takes::Value(value) | Takes::Values(value) => format!("--{condition} {value}"),
+        Takes::OptionalValue(name, _) => format!("--{condition}[={name}]"),
     };
     let kind = match condition.scope() {
         Scope::Thread => "of the thread",

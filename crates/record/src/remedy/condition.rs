@@ -21,18 +21,15 @@ pub(super) const NO_LIMIT: Duration = Duration::from_secs(2000);
 pub enum Takes {
     /// A value with this name in the help.
     Value(&'static str),
-    /// An optional value.
-    OptionalValue {
-        /// Its name in the help.
-        name: &'static str,
-        /// What stands for it.
-        default: &'static str,
-    },
+    /// The same. Several, separated by commas, may be measured side by side.
+    Values(&'static str),
+    /// An optional value: its name in the help, and what stands for it.
+    OptionalValue(&'static str, &'static str),
     /// No value: the flag alone means `yes`.
     Nothing,
 }
 
-/// A condition on the command line: its name is the flag.
+/// A condition on the command line, where its name is the flag, and its loss.
 #[derive(Debug)]
 pub struct Switch {
     /// The condition.
@@ -41,73 +38,87 @@ pub struct Switch {
     pub takes: Takes,
     /// Its line of help.
     pub help: &'static str,
-    /// Whether a comma-separated list of values may be measured side by side.
-    pub compares: bool,
+    /// What to do against the usual cause of its loss.
+    lost: &'static str,
 }
 
-const fn switch(condition: Condition, takes: Takes, help: &'static str) -> Switch {
-    Switch { condition, takes, help, compares: false }
-}
+const FREQUENCY_LOST: &str = "stop what sets governors and limits meanwhile (power-profiles-daemon, tuned, TLP, auto-cpufreq, thermald), and keep \
+                              the CPUs online";
 
 /// Those of all conditions.
 static SWITCHES: &[Switch] = &[
     Switch {
-        compares: true,
-        ..switch(
-            Condition::POLICY,
-            Takes::Value("POLICY"),
-            "Scheduling policy: other, batch, idle, rr:PRIO, fifo:PRIO (1-99), deadline:RUNTIME/DEADLINE/PERIOD",
-        )
-    },
-    switch(Condition::NICE, Takes::Value("N"), "Nice value, -20 (most favoured) to 19"),
-    switch(Condition::CPU, Takes::Value("LIST"), "CPUs to run on (example: 0-3,8)"),
-    Switch {
-        compares: true,
-        ..switch(
-            Condition::TIMER_SLACK,
-            Takes::Value("DUR"),
-            "Timer slack: delay that the kernel may add to a wait, 1ns to 1s [default: as found, usually 50us]",
-        )
+        condition: Condition::POLICY,
+        takes: Takes::Values("POLICY"),
+        help: "Scheduling policy: other, batch, idle, rr:PRIO, fifo:PRIO (1-99), deadline:RUNTIME/DEADLINE/PERIOD",
+        lost: "let no other program (chrt, a real-time daemon, a watchdog) change the policy of this thread",
     },
     Switch {
-        compares: true,
-        ..switch(
-            Condition::SLICE,
-            Takes::Value("DUR"),
-            "Time slice under SCHED_OTHER and SCHED_BATCH, 100us to 100ms; a thread with a shorter one runs sooner",
-        )
+        condition: Condition::NICE,
+        takes: Takes::Value("N"),
+        help: "Nice value, -20 (most favoured) to 19",
+        lost: "let no other program (renice, a desktop daemon) change the nice value of this thread",
     },
-    switch(
-        Condition::LOCK_MEMORY,
-        Takes::Nothing,
-        "Lock all memory and touch the stack, so that no page fault delays a wake-up",
-    ),
-    switch(
-        Condition::DMA_LATENCY,
-        Takes::Value("DUR"),
-        "Longest exit latency of idle states, in whole us; 0us allows polling only",
-    ),
-    switch(
-        Condition::MIN_FREQUENCY,
-        Takes::OptionalValue { name: "FREQ", default: "max" },
-        "Lowest CPU frequency; without a value, the highest allowed (example: 2.2GHz)",
-    ),
-    switch(Condition::MAX_FREQUENCY, Takes::Value("FREQ"), "Highest CPU frequency (example: 2.2GHz)"),
-    switch(
-        Condition::EPP,
-        Takes::Value("PREFERENCE"),
-        "Energy-performance preference: a name, such as balance_performance, or 0 to 255",
-    ),
-    switch(
-        Condition::GOVERNOR,
-        Takes::Value("NAME"),
-        "CPU frequency governor, on the measured CPUs or on all; restored on exit",
-    ),
-    switch(
-        Condition::IRQS_AWAY,
-        Takes::Nothing,
-        "Move interrupts away from the measured CPUs; those that the kernel does not let go are named",
-    ),
+    Switch {
+        condition: Condition::CPU,
+        takes: Takes::Value("LIST"),
+        help: "CPUs to run on (example: 0-3,8)",
+        lost: "keep the CPU online and in the cpuset of this process, and let no other program change the affinity",
+    },
+    Switch {
+        condition: Condition::TIMER_SLACK,
+        takes: Takes::Values("DUR"),
+        help: "Timer slack: delay that the kernel may add to a wait, 1ns to 1s [default: as found, usually 50us]",
+        lost: "let no other program write /proc/PID/timerslack_ns of this thread",
+    },
+    Switch {
+        condition: Condition::SLICE,
+        takes: Takes::Values("DUR"),
+        help: "Time slice under SCHED_OTHER and SCHED_BATCH, 100us to 100ms; a thread with a shorter one runs sooner",
+        lost: "let no other program (chrt, a game or desktop daemon) change policy or slice of this thread",
+    },
+    Switch {
+        condition: Condition::LOCK_MEMORY,
+        takes: Takes::Nothing,
+        help: "Lock all memory and touch the stack, so that no page fault delays a wake-up",
+        lost: "let nothing in this process call munlockall",
+    },
+    Switch {
+        condition: Condition::DMA_LATENCY,
+        takes: Takes::Value("DUR"),
+        help: "Longest exit latency of idle states, in whole us; 0us allows polling only",
+        lost: "let nothing in this process close the file of /dev/cpu_dma_latency",
+    },
+    Switch {
+        condition: Condition::MIN_FREQUENCY,
+        takes: Takes::OptionalValue("FREQ", "max"),
+        help: "Lowest CPU frequency; without a value, the highest allowed (example: 2.2GHz)",
+        lost: FREQUENCY_LOST,
+    },
+    Switch {
+        condition: Condition::MAX_FREQUENCY,
+        takes: Takes::Value("FREQ"),
+        help: "Highest CPU frequency (example: 2.2GHz)",
+        lost: FREQUENCY_LOST,
+    },
+    Switch {
+        condition: Condition::EPP,
+        takes: Takes::Value("PREFERENCE"),
+        help: "Energy-performance preference: a name, such as balance_performance, or 0 to 255",
+        lost: FREQUENCY_LOST,
+    },
+    Switch {
+        condition: Condition::GOVERNOR,
+        takes: Takes::Value("NAME"),
+        help: "CPU frequency governor, on the measured CPUs or on all; restored on exit",
+        lost: FREQUENCY_LOST,
+    },
+    Switch {
+        condition: Condition::IRQS_AWAY,
+        takes: Takes::Nothing,
+        help: "Move interrupts away from the measured CPUs; those that the kernel does not let go are named",
+        lost: "stop irqbalance, or keep it from these CPUs (IRQBALANCE_BANNED_CPULIST)",
+    },
 ];
 
 /// The flag of a condition, and what is typed after it.
@@ -208,26 +219,7 @@ pub(super) fn price(value: &Value) -> Price {
 /// The usual cause of the loss of this condition, and what to do.
 #[must_use]
 pub fn if_lost(set: &Value) -> &'static str {
-    match set {
-        Value::Policy(_) => {
-            "let no other program (chrt, a real-time daemon, a watchdog) change the policy of this thread"
-        }
-        Value::Nice(_) => "let no other program (renice, a desktop daemon) change the nice value of this thread",
-        Value::Cpu(_) => {
-            "keep the CPU online and in the cpuset of this process, and let no other program change the affinity"
-        }
-        Value::TimerSlack(_) => "let no other program write /proc/PID/timerslack_ns of this thread",
-        Value::Slice(_) => {
-            "let no other program (chrt, a game or desktop daemon) change policy or slice of this thread"
-        }
-        Value::LockMemory(_) => "let nothing in this process call munlockall",
-        Value::DmaLatency(_) => "let nothing in this process close the file of /dev/cpu_dma_latency",
-        Value::MinFrequency(_) | Value::MaxFrequency(_) | Value::Epp(_) | Value::Governor(_) => {
-            "stop what sets governors and limits meanwhile (power-profiles-daemon, tuned, TLP, auto-cpufreq, thermald), and keep \
-             the CPUs online"
-        }
-        Value::IrqsAway(_) => "stop irqbalance, or keep it from these CPUs (IRQBALANCE_BANNED_CPULIST)",
-    }
+    switch_of(set.condition()).lost
 }
 
 /// The value of a condition in a record; `None` for what is no value of it.
