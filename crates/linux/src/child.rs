@@ -17,7 +17,9 @@
 //! All children of this process must end by a deadline on `CLOCK_MONOTONIC`, in shared memory. The process sets it. Children that run a loop check it and end by themselves, even if the process died.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering};
 use std::time::Duration;
@@ -310,6 +312,25 @@ impl ParentDeath {
         // continued.
         while unsafe { libc::sigwaitinfo(&raw const set, std::ptr::null_mut()) } != SIGNAL {}
     }
+}
+
+/// Lets the program end with the calling thread: the kernel then sends it SIGTERM, also after kill -9 (`PR_SET_PDEATHSIG`). It begins with
+/// no signal blocked.
+pub fn ends_with_this_thread(command: &mut Command) {
+    let parent = std::process::id();
+    let prepare = move || {
+        change_mask(libc::SIG_SETMASK, &set_of(&[])).map_err(|error| error.source)?;
+        // SAFETY: takes numbers.
+        check("prctl", unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong) })
+            .map_err(|error| error.source)?;
+        // SAFETY: no arguments.
+        match unsafe { libc::getppid() }.unsigned_abs() {
+            pid if pid == parent => Ok(()),
+            _ => Err(std::io::ErrorKind::NotFound.into()),
+        }
+    };
+    // SAFETY: the closure makes system calls only, and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
 }
 
 /// Flag beside an exit status: the status is set.

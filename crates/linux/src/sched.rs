@@ -14,6 +14,8 @@
 //! runnable thread as soon as its affinity excludes its CPU (`__set_cpus_allowed_ptr` in kernel/sched/core.c). So a thread on
 //! another CPU can free it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use rustix::process::{Pid, getpriority_process, setpriority_process};
 
 use crate::{Error, Result, check, failed};
@@ -313,8 +315,20 @@ pub fn free_thread(tid: i32) {
     drop(allow_every_cpu(tid));
 }
 
+/// How often [`free_process`] was called for the calling process.
+static TIMES_FREED: AtomicUsize = AtomicUsize::new(0);
+
+/// How often this process has freed its own threads.
+#[must_use]
+pub fn times_freed() -> usize {
+    TIMES_FREED.load(Ordering::Acquire)
+}
+
 /// [`free_thread`] for every thread of process `pid` except thread `but`.
 pub fn free_process(pid: i32, but: Option<i32>) {
+    if pid.unsigned_abs() == std::process::id() {
+        TIMES_FREED.fetch_add(1, Ordering::AcqRel);
+    }
     threads_of(pid).into_iter().filter(|tid| Some(*tid) != but).for_each(free_thread);
 }
 

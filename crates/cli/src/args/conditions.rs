@@ -92,6 +92,12 @@ fn flag(condition: Condition, lists: bool) -> Arg {
     arg.help(help)
 }
 
+/// The flag of a condition for a command that measures one value of it; any other flag as it is.
+pub(crate) fn with_one_value(arg: Arg) -> Arg {
+    let condition = CONDITIONS.iter().find(|condition| arg.get_id() == condition.name());
+    condition.map_or(arg, |condition| flag(*condition, false))
+}
+
 /// The flags of all conditions.
 fn flags(command: Command, lists: bool, require: &'static str) -> Command {
     let command = CONDITIONS.iter().fold(command, |command, condition| command.arg(flag(*condition, lists)));

@@ -14,6 +14,7 @@ const fn flag(input: Input) -> Option<&'static str> {
         Input::Time => "--duration",
         Input::Wait => "--for",
         Input::Cpu => "--cpu",
+        Input::Policy => "--policy",
         Input::SenderCpu => "--sender-cpu",
         Input::Competitors => "--competitors",
         Input::Polls => "--polls",

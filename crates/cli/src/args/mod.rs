@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use clap::Command;
 
-pub(crate) use conditions::{ConditionArgs, ProgramConditions, asks_for_list, check};
+pub(crate) use conditions::{ConditionArgs, ProgramConditions, asks_for_list, check, with_one_value};
 pub(crate) use flags::Flags;
 pub(crate) use measure::{MeasureArgs, OutputArgs, Tables, WatchArgs};
 

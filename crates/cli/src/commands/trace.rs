@@ -69,7 +69,11 @@ impl OfRun {
         let none = Causes { source: CauseSource::RunDelay, ..Causes::default() };
         match mem::take(&mut *state) {
             (None, begun) => begun.finish(causes.unwrap_or(&none)),
-            (requested, _) => Trace::begin(requested, &Target::default()).finish(&none),
+            (Some(output), _) => {
+                let name = format!("{} {}", output.flag, output.target);
+                complain(&name, "not written, because the kernel's events were not opened");
+                false
+            }
         }
     }
 }

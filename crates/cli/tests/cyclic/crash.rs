@@ -11,6 +11,8 @@ use punctual_record::Run;
 use punctual_testing::{eventually, needs_root, skip};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::support::run_so_far;
+
 /// A long run that keeps its state in a folder.
 fn cyclic(state: &Path) -> Command {
     // Whoever runs the tests in the background may ignore SIGINT, and so would it.
@@ -27,7 +29,7 @@ fn with_state(command: &mut Command, state: &Path) {
 }
 
 fn journal(state: &Path, child: &Child) -> PathBuf {
-    state.join(format!("punctual/cyclic-{}.json", child.id()))
+    eventually("the run so far", || run_so_far(state, child))
 }
 
 fn read(file: &Path) -> Option<Run> {

@@ -1,7 +1,7 @@
 //! Running cyclictest and what behaves like it.
 
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
 /// A link to the command with the name of cyclictest.
@@ -46,6 +46,14 @@ impl From<Output> for Left {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
+}
+
+/// The file in which the process keeps the run so far.
+pub(crate) fn run_so_far(state: &Path, process: &Child) -> Option<PathBuf> {
+    let begin = format!("cyclic-{}-", process.id());
+    let mut files = state.join("punctual").read_dir().ok()?.map(|file| file.unwrap().path());
+    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    files.find(|path| name(path).starts_with(&begin) && path.extension().is_some_and(|end| end == "json"))
 }
 
 /// Runs it to its end.

@@ -30,6 +30,8 @@ pub enum Input {
     Wait,
     /// The CPU of the measured thread.
     Cpu,
+    /// The policy of the measured threads.
+    Policy,
     /// The CPU of the sender.
     SenderCpu,
     /// Number of competitors.
@@ -77,6 +79,7 @@ impl Input {
             Self::Methods => "method",
             Self::Wait => "wait",
             Self::Cpu => "CPU",
+            Self::Policy => "policy",
             Self::SenderCpu => "CPU of the sender",
             Self::Competitors => "number of competitors",
             Self::Polls => "number of polls",

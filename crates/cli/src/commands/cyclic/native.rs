@@ -4,13 +4,14 @@
 //! Each second at the latest the whole run, with its causes, is written and synced beside its file and gets its name by rename(2). So the
 //! file is always a whole run, also after a crash of the machine. Where the disk is full, the file stays as it was, that is said, and later
 //! writings are tried. The end of the command removes the file: the run itself is then kept as every run is. A later run finds what a killed
-//! one left, and names it.
+//! one left, which nobody holds a lock on, and names it.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -19,8 +20,9 @@ use punctual::conditions::{Condition, Conditions, Value};
 use punctual_lab::cyclic::{self, Load, Plan, Request, highest_priority};
 use punctual_lab::{Observer, Progress};
 use punctual_record::{Limit, Quantity, Run};
+use rustix::fs::{FlockOperation, flock};
 
-use crate::args::{ConditionArgs, OutputArgs, values};
+use crate::args::{ConditionArgs, OutputArgs, values, with_one_value};
 use crate::commands::cpu_lock;
 use crate::commands::measure::{Perform, Planned, line_with_answer, measure_watched};
 use crate::commands::until::{self, Judge, Judged, UntilArgs};
@@ -31,7 +33,7 @@ use crate::{progress, saved, terminal};
 
 /// Options of `cyclic`.
 #[derive(Debug, Args)]
-#[command(mut_arg("until", |until| until.conflicts_with("duration")))]
+#[command(mut_args(with_one_value), mut_arg("until", |until| until.conflicts_with("duration")))]
 pub(crate) struct CyclicArgs {
     /// From one wake-up to the next
     #[arg(long, value_name = "DUR", default_value = "1ms", value_parser = values::positive_duration)]
@@ -40,8 +42,8 @@ pub(crate) struct CyclicArgs {
     #[arg(long, value_name = "DUR", default_value = "10s", value_parser = values::positive_duration)]
     pub(crate) duration: Duration,
     /// Load beside the threads: cpu, memory, io, fork, timers, network, 'stress-ng ARGS'
-    #[arg(long, value_name = "LOAD", value_delimiter = ',')]
-    pub(crate) load: Vec<Load>,
+    #[arg(long, value_name = "LOAD", value_parser = Load::list)]
+    pub(crate) load: Vec<Vec<Load>>,
     /// Do not look for the causes of late wake-ups, which the kernel's events show
     #[arg(long, conflicts_with_all = ["trace", "break_above"])]
     pub(crate) no_causes: bool,
@@ -93,7 +95,7 @@ impl Perform for CyclicArgs {
             interval: self.every,
             duration: if until.is_some() { self.until.at_most } else { self.duration },
             round: until.map(|_| Judged::<Journal>::round(self.until.at_most)),
-            loads: self.load.clone(),
+            loads: self.load.concat(),
             causes: !self.no_causes,
             spikes_above: self.break_above,
         };
@@ -126,7 +128,7 @@ impl Perform for CyclicArgs {
     }
 }
 
-/// The name of the file has the process between these.
+/// The name of the file has the process and the time of its start between these.
 const NAME: [&str; 2] = ["cyclic-", ".json"];
 /// The end of the name while it is written.
 const PART: &str = ".part";
@@ -139,6 +141,8 @@ const EACH: Duration = Duration::from_millis(700);
 struct Journal {
     line: progress::Line,
     path: Option<PathBuf>,
+    /// The file, locked for as long as this process lives (flock(2)).
+    file: Option<File>,
     written: Option<Instant>,
     /// The last writing failed, and that was said.
     fails: bool,
@@ -154,8 +158,11 @@ impl Journal {
                 terminal::complain(&format!("note: a run that was killed is in {path}: punctual report {path}"));
             }
         }
-        let path = folder.map(|folder| folder.join(NAME.join(&std::process::id().to_string())));
-        Self { line, path, written: None, fails: false }
+        // In another PID namespace, another process has the same number.
+        let since = UNIX_EPOCH.elapsed().unwrap_or_default();
+        let id = format!("{}-{}.{:09}", std::process::id(), since.as_secs(), since.subsec_nanos());
+        let path = folder.map(|folder| folder.join(NAME.join(&id)));
+        Self { line, path, file: None, written: None, fails: false }
     }
 
     fn write(&mut self, run: &Run) -> io::Result<()> {
@@ -164,15 +171,17 @@ impl Journal {
         run.to_json(&mut json).map_err(io::Error::other)?;
         let part = path.with_extension(&PART[1..]);
         let written = File::create(&part).and_then(|mut file| {
+            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
             file.write_all(&json)?;
             file.sync_data()?;
-            fs::rename(&part, path)
+            fs::rename(&part, path)?;
+            Ok(file)
         });
         if written.is_err() {
             // On a full disk it is in the way of the next one.
             let _ = fs::remove_file(&part);
         }
-        written?;
+        self.file = Some(written?);
         // The new name is on disk when its folder is.
         path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
     }
@@ -198,21 +207,27 @@ impl Journal {
     }
 }
 
-/// The files of processes that are gone, each under a name that no later process takes.
+/// The files that no process holds any longer, each under a name that no later process takes.
 fn left_behind(folder: &Path) -> Vec<PathBuf> {
     let files = folder.read_dir().into_iter().flatten().flatten();
-    let of_the_dead = |name: &str, end: &str| {
-        let process: u32 = name.strip_prefix(NAME[0])?.strip_suffix(end)?.parse().ok()?;
-        (!Path::new(&format!("/proc/{process}")).exists()).then_some(process)
-    };
     let found = files.filter_map(|file| {
         let name = file.file_name();
-        if of_the_dead(name.to_str()?, PART).is_some() {
+        let name = name.to_str()?.strip_prefix(NAME[0])?;
+        let id = name.strip_suffix(PART).or(name.strip_suffix(NAME[1]))?;
+        // The lock ends with the process that holds it, and with this file.
+        let opened = File::open(file.path()).ok()?;
+        flock(&opened, FlockOperation::NonBlockingLockExclusive).ok()?;
+        // A writer may have put another one in its place before that.
+        if fs::metadata(file.path()).ok()?.ino() != opened.metadata().ok()?.ino() {
+            return None;
+        }
+        if name.ends_with(PART) {
             // The writing that was cut short.
             let _ = fs::remove_file(file.path());
+            return None;
         }
-        let process = of_the_dead(name.to_str()?, NAME[1])?;
-        let since = file.metadata().ok()?.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        let since = opened.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let (process, _) = id.split_once('-').unwrap_or((id, ""));
         let name = format!("{FOUND}{:012}.{:09}-{process}.json", since.as_secs(), since.subsec_nanos());
         let path = folder.join(name);
         fs::rename(file.path(), &path).ok().map(|()| path)

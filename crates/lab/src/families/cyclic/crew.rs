@@ -75,6 +75,8 @@ pub struct Crew {
     interrupters: Vec<Option<Interrupter>>,
     refused: Vec<Vec<Refused>>,
     lost: Vec<Lost>,
+    /// How often the threads of this process had been freed when these started.
+    freed: usize,
 }
 
 /// What a thread used, and the conditions that it had no longer at its end.
@@ -119,7 +121,8 @@ impl Crew {
         }
         drop(ready);
         let (interrupters, refused, lost) = (Vec::new(), Vec::new(), Vec::new());
-        let mut crew = Self { bell, gauges, members, threads, interrupters, refused, lost };
+        let freed = sched::times_freed();
+        let mut crew = Self { bell, gauges, members, threads, interrupters, refused, lost, freed };
         let mut all: Vec<Ready> = told.iter().take(crew.threads.len()).collect();
         starter.begin();
         all.sort_by_key(|ready| ready.thread);
@@ -167,10 +170,8 @@ impl Crew {
     /// (`None`).
     pub fn end(&mut self) -> Vec<Option<Usage>> {
         self.bell.ring();
-        let mut moved = false;
         for (stage, patience) in ENDS.into_iter().enumerate() {
             if stage > 0 && !self.all_ended() {
-                moved = true;
                 sched::free_process(std::process::id() as i32, Some(sched::current_thread_id()));
             }
             let until = Instant::now() + patience;
@@ -185,8 +186,8 @@ impl Crew {
         for left in std::mem::take(&mut self.threads).into_iter().map(joined) {
             let (used, lost) = left.unzip();
             usage.push(used);
-            // What was moved here to end has not lost its CPU.
-            for lost in lost.into_iter().flatten().filter(|_| !moved) {
+            // What this program moved to end it has not lost its CPU or its policy to another one.
+            for lost in lost.into_iter().flatten().filter(|_| sched::times_freed() == self.freed) {
                 if !self.lost.contains(&lost) {
                     self.lost.push(lost);
                 }

@@ -1,6 +1,7 @@
 //! What keeps the machine busy while threads cycle: threads of this process, or stress-ng.
 //!
-//! Each kind of load runs under SCHED_OTHER, one thread for each CPU, until it is dropped.
+//! Each kind of load runs under SCHED_OTHER, one thread for each CPU, until it is dropped. A load that ends before is a failure of the run:
+//! its figures would be those of another load.
 
 use std::fs::OpenOptions;
 use std::io::{Seek as _, Write as _};
@@ -12,8 +13,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use punctual_linux::child::ends_with_this_thread;
 use punctual_linux::signal;
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -41,6 +43,9 @@ pub enum Load {
     StressNg(Vec<String>),
 }
 
+/// The program whose arguments a load may be.
+const STRESS_NG: &str = "stress-ng";
+
 impl FromStr for Load {
     type Err = String;
 
@@ -50,9 +55,24 @@ impl FromStr for Load {
         }
         let mut words = text.split_whitespace().map(str::to_owned);
         match words.next().as_deref() {
-            Some("stress-ng") => Ok(Self::StressNg(words.collect())),
+            Some(STRESS_NG) => Ok(Self::StressNg(words.collect())),
             _ => Err("expected cpu, memory, io, fork, timers, network or 'stress-ng ARGS' (example: cpu)".into()),
         }
+    }
+}
+
+impl Load {
+    /// The loads of a list with commas. What follows `stress-ng` is its own, commas too.
+    ///
+    /// # Errors
+    /// The first that is none, and what there is.
+    pub fn list(text: &str) -> Result<Vec<Self>, String> {
+        let (names, program) = match text.find(STRESS_NG) {
+            Some(at) => (text[..at].trim_end().trim_end_matches(','), Some(&text[at..])),
+            None => (text, None),
+        };
+        let has_names = program.is_none() || !names.is_empty();
+        names.split(',').filter(|_| has_names).map(str::trim).chain(program).map(str::parse).collect()
     }
 }
 
@@ -69,9 +89,12 @@ impl std::fmt::Display for Load {
 #[derive(Debug, Default)]
 pub(super) struct Loads {
     over: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
-    programs: Vec<Child>,
+    threads: Vec<(Load, JoinHandle<std::io::Result<()>>)>,
+    programs: Vec<(Load, Child)>,
 }
+
+/// Time for stress-ng to end its workers and to remove its files, before it is killed.
+const ENDS: Duration = Duration::from_secs(1);
 
 impl Loads {
     /// Starts each load `times`.
@@ -80,38 +103,63 @@ impl Loads {
         for load in loads {
             match load {
                 Load::StressNg(arguments) => {
-                    let mut command = Command::new("stress-ng");
+                    let mut command = Command::new(STRESS_NG);
                     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+                    ends_with_this_thread(&mut command);
                     let missing =
                         |error: std::io::Error| format!("stress-ng: {error}; install it, or use another load");
-                    all.programs.push(command.spawn().map_err(missing).map_err(Unavailable::because)?);
+                    let program = command.spawn().map_err(missing).map_err(Unavailable::because)?;
+                    all.programs.push((load.clone(), program));
                 }
                 &Load::Threads(name, work) => {
                     for _ in 0..times {
                         let over = Arc::clone(&all.over);
                         let thread = std::thread::Builder::new().name(format!("load/{name}")).spawn(move || {
                             let _signals = signal::block_all_signals_for_this_thread();
-                            // An error ends this load, and the others go on.
-                            let _ = work(&|| !over.load(Ordering::Acquire));
+                            work(&|| !over.load(Ordering::Acquire))
                         });
                         let failed = |error| Unavailable::because(format!("load {name}: {error}"));
-                        all.threads.push(thread.map_err(failed)?);
+                        all.threads.push((load.clone(), thread.map_err(failed)?));
                     }
                 }
             }
         }
         Ok(all)
     }
+
+    /// Why a load has ended by itself, if one has.
+    pub(super) fn failed(&mut self) -> Option<Unavailable> {
+        if let Some(place) = self.threads.iter().position(|(_, thread)| thread.is_finished()) {
+            let (load, thread) = self.threads.swap_remove(place);
+            let why = match thread.join() {
+                Ok(Err(error)) => format!("load {load}: {error}"),
+                Ok(Ok(())) | Err(_) => format!("load {load}: it ended before the run"),
+            };
+            return Some(Unavailable::because(why));
+        }
+        let ended = |(load, program): &mut (Load, Child)| match program.try_wait() {
+            Ok(Some(status)) => Some(format!("load {load}: it ended before the run ({status})")),
+            _ => None,
+        };
+        self.programs.iter_mut().find_map(ended).map(Unavailable::because)
+    }
 }
 
 impl Drop for Loads {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
-        for program in &mut self.programs {
+        let until = Instant::now() + ENDS;
+        for (_, program) in &mut self.programs {
+            let _ = kill_process_group(Pid::from_child(program), Signal::TERM);
+        }
+        for (_, program) in &mut self.programs {
+            while matches!(program.try_wait(), Ok(None)) && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(5));
+            }
             let _ = kill_process_group(Pid::from_child(program), Signal::KILL);
             let _ = program.wait();
         }
-        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+        self.threads.drain(..).for_each(|(_, thread)| drop(thread.join()));
     }
 }
 
@@ -149,7 +197,10 @@ fn sleep_shortly(goes_on: &dyn Fn() -> bool) -> std::io::Result<()> {
 /// Writes and syncs a file.
 fn write_and_sync(goes_on: &dyn Fn() -> bool) -> std::io::Result<()> {
     let flags = rustix::fs::OFlags::TMPFILE.bits().cast_signed();
-    let mut file = OpenOptions::new().write(true).custom_flags(flags).open(std::env::temp_dir())?;
+    let folder = std::env::temp_dir();
+    let opened = OpenOptions::new().write(true).custom_flags(flags).open(&folder);
+    let named = |error: std::io::Error| std::io::Error::new(error.kind(), format!("{}: {error}", folder.display()));
+    let mut file = opened.map_err(named)?;
     let piece = vec![7_u8; PIECE];
     while goes_on() {
         file.rewind()?;
@@ -189,12 +240,17 @@ mod tests {
         let names = "cpu memory io fork timers network";
         let loads: Vec<Load> = names.split(' ').map(|name| name.parse().unwrap()).collect();
         assert_eq!(loads.iter().map(Load::to_string).collect::<Vec<_>>().join(" "), names);
-        let running = Loads::start(&loads, 1).unwrap();
+        let mut running = Loads::start(&loads, 1).unwrap();
         assert_eq!(running.threads.len(), 6);
         std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(running.failed(), None);
         drop(running);
         let stress: Load = "stress-ng --cpu 2".parse().unwrap();
         assert_eq!(stress.to_string(), "stress-ng --cpu 2");
+        let list = |text: &str| Load::list(text).map(|all| all.iter().map(Load::to_string).collect::<Vec<_>>());
+        assert_eq!(list("cpu, io").unwrap(), ["cpu", "io"]);
+        assert_eq!(list("timers,stress-ng --taskset 0,1").unwrap(), ["timers", "stress-ng --taskset 0,1"]);
+        assert!(list("").is_err() && list("cpu,").is_err());
         assert!("disk".parse::<Load>().unwrap_err().starts_with("expected cpu, memory"));
     }
 }

@@ -3,8 +3,8 @@
 //! A [`Plan`] says on which CPUs, how often, for how long, under which conditions, beside which load. Refused: an interval shorter than
 //! 10 us, a CPU that this process may not use, and SCHED_DEADLINE, which allows no affinity.
 //!
-//! [`run`] applies the conditions and starts the load and a thread on each CPU. The record has a series for each CPU, in rounds of a tenth
-//! of the run, at most an hour each. What was measured before a signal or a failure is in it.
+//! [`run`] applies the conditions and starts the load and a thread on each CPU. The record has a series for each CPU, in ten rounds, or by the
+//! hour from five hours on. What was measured before a signal or a failure is in it.
 
 mod crew;
 mod gauge;
@@ -53,7 +53,8 @@ pub struct Request {
     pub interval: Duration,
     /// How long.
     pub duration: Duration,
-    /// The length of a round; without it a tenth of the run, and an hour at most. A run in rounds of a given length is watched all the time.
+    /// The length of a round; without it, the run has ten, or from five hours on one for each hour. A run in rounds of a given length is
+    /// watched all the time.
     pub round: Option<Duration>,
     /// What the machine does meanwhile.
     pub loads: Vec<Load>,
@@ -86,7 +87,7 @@ impl Plan {
         Input::Interval.check((SHORTEST..=asked.duration).contains(&asked.interval), || {
             "must be at least 10us, and at most the duration of the run (example: 1ms)".to_owned()
         })?;
-        Input::Cpu.check(!matches!(asked.conditions.get_policy(), Some(Policy::Deadline { .. })), || {
+        Input::Policy.check(!matches!(asked.conditions.get_policy(), Some(Policy::Deadline { .. })), || {
             "a thread under SCHED_DEADLINE cannot be bound to its CPU; use fifo:PRIO (example: fifo:95)".to_owned()
         })?;
         let wrong = |why: String| PlanError::new(Input::Cpu, why);
@@ -140,12 +141,14 @@ pub fn highest_priority() -> Option<Policy> {
 pub const EXPERIMENT: &str = Experiment::CYCLIC;
 /// Rounds of a run.
 const ROUNDS: u32 = 10;
-/// Longest round.
-const LONGEST_ROUND: Duration = Duration::from_secs(3600);
+/// The rounds of a run that has at least [`ENOUGH`] of them.
+const HOUR: Duration = Duration::from_secs(3600);
+/// Rounds that can be compared.
+const ENOUGH: u32 = 5;
 /// From one look at the figures to the next.
 const LOOK: Duration = Duration::from_millis(250);
-/// Time for the conditions, the load, the kernel's events and the end.
-const AROUND: Duration = Duration::from_secs(4);
+/// Time for the conditions, the load, the kernel's events and the end, on a busy machine too.
+const AROUND: Duration = Duration::from_secs(20);
 /// A shorter run is watched all the time: what watching adds is not found out.
 const LONG: Duration = Duration::from_secs(4);
 /// Spikes that are remembered.
@@ -162,12 +165,14 @@ struct Seen {
     pauses: Pauses,
     causes: Option<Causes>,
     unseen: Vec<Unseen>,
+    /// Why the load was not all the time as asked.
+    without_load: Option<Unavailable>,
 }
 
 /// Runs the plan and enters its series in the session.
 ///
 /// # Errors
-/// If no thread could be started, or a required condition was refused.
+/// If no thread could be started, a required condition was refused, a load failed, or the events of a trace are refused.
 pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     let share = plan.is_real_time().then(|| Rest::share(&session.host().rt));
     let plan = Arc::new(Plan { share, ..plan });
@@ -206,7 +211,7 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     series(&plan, &seen.stretches, &label).into_iter().for_each(|series| session.add_series(series));
     seen.causes.into_iter().for_each(|causes| session.set_causes(causes));
     seen.unseen.into_iter().for_each(|unseen| session.notice(Notice::Unseen(unseen)));
-    unmet.map_or(Ok(()), Err)
+    unmet.or(seen.without_load.map(Error::Unavailable)).map_or(Ok(()), Err)
 }
 
 /// Enters what the threads had lost at their end, and what stood still meanwhile.
@@ -224,19 +229,43 @@ fn tell(lost: Vec<NotKept>, pauses: Pauses, session: &mut Session<'_>) {
 #[derive(Debug, Default)]
 struct Pauses {
     before: Option<Look>,
+    /// What each thread had counted in each bucket of its spread.
+    counted: Vec<Vec<u64>>,
     /// Of each cause: how long altogether, and when it was first noticed.
     found: Vec<(PauseCause, u64, i64)>,
 }
 
+/// A shorter stop is not told from what a busy machine does to threads of the usual policy.
+const SHORTEST_STOP_NS: u64 = 20_000_000;
+
 impl Pauses {
+    /// How late every thread was at least once since the last call: by a stop all come late, and by no less.
+    fn all_late_ns(&mut self, gauges: &[Arc<Gauge>]) -> u64 {
+        let now: Vec<Vec<u64>> = gauges.iter().map(|gauge| gauge.spread()).collect();
+        let before = std::mem::replace(&mut self.counted, now);
+        let latest = |(thread, counts): (usize, &Vec<u64>)| {
+            let known = |bucket: usize| before.get(thread).and_then(|counts| counts.get(bucket)).copied().unwrap_or(0);
+            let bucket = counts.iter().enumerate().rposition(|(bucket, count)| *count > known(bucket));
+            bucket.map_or(0, |bucket| highest(bucket).max(0).unsigned_abs())
+        };
+        self.counted.iter().enumerate().map(latest).min().unwrap_or(0)
+    }
+
     /// The last call was to be this long ago.
-    fn look(&mut self, expected: Duration) {
+    fn look(&mut self, expected: Duration, gauges: &[Arc<Gauge>]) {
         let expected_ns = expected.as_nanos() as u64;
         let took_ns = self.before.map_or(0, |before| now_ns(Clock::Monotonic) - before.at_ns);
         let now = Look::after(took_ns.saturating_sub_unsigned(expected_ns), Look::now);
         let stretch = Stretch { expected_ns, largest_ns: 0, guest_cpus: None };
+        let all_late_ns = self.all_late_ns(gauges);
         let broken = self.before.replace(now).and_then(|before| stretch.broken(&before, &now));
-        let Some(Break::Paused { cause, gap_ns }) = broken else { return };
+        let (cause, gap_ns) = match broken {
+            // SIGCONT also comes to a program that was not stopped.
+            Some(Break::Paused { cause: PauseCause::Stopped, .. }) if all_late_ns < SHORTEST_STOP_NS => return,
+            Some(Break::Paused { cause: PauseCause::Stopped, .. }) => (PauseCause::Stopped, all_late_ns),
+            Some(Break::Paused { cause, gap_ns }) => (cause, gap_ns),
+            _ => return,
+        };
         match self.found.iter_mut().find(|(known, ..)| *known == cause) {
             Some((_, all_ns, _)) => *all_ns = all_ns.saturating_add(gap_ns),
             None => self.found.push((cause, gap_ns, now.at_ns)),
@@ -275,24 +304,29 @@ fn perform(
     let mut seen = Seen { refused, ..Seen::default() };
     let notes = guard.notes().iter().map(|text| Notice::Other { text: text.clone() });
     seen.left.extend(notes);
-    let loads = Loads::start(&plan.asked.loads, plan.cpus.len())?;
+    if plan.asked.require && !seen.refused.is_empty() {
+        return Ok(seen);
+    }
+    let mut loads = Loads::start(&plan.asked.loads, plan.cpus.len())?;
     let mut lookout =
-        if plan.asked.causes { Lookout::open(tracer, plan.spikes_above_ns.is_some()) } else { Lookout::default() };
+        if plan.asked.causes { Lookout::open(tracer, plan.spikes_above_ns.is_some())? } else { Lookout::default() };
     let mut crew = Crew::start(orders(plan)).map_err(|error| Unavailable::because(error.to_string()))?;
     for refused in crew.refused().iter().flatten() {
         if !seen.refused.iter().any(|known| known.condition == refused.condition) {
             seen.refused.push(refused.clone());
         }
     }
+    if plan.asked.require && !seen.refused.is_empty() {
+        return Ok(seen);
+    }
     seen.stretches = crew.gauges().iter().map(|gauge| Stretches::new(gauge, Unit::Nanoseconds)).collect();
     lookout.begin(&crew);
-    seen.pauses.look(Duration::ZERO);
+    seen.pauses.look(Duration::ZERO, crew.gauges());
     if plan.asked.duration >= LONG && plan.asked.round.is_none() {
         lookout.compare(&crew);
-        seen.pauses.look(COMPARED);
+        seen.pauses.look(COMPARED, crew.gauges());
     }
-    let Seen { stretches, pauses, .. } = &mut seen;
-    seen.usage = watch(plan, stage, (stretches, pauses), times, (&mut crew, &mut lookout, &shown));
+    watch(plan, stage, &mut seen, times, (&mut crew, &mut lookout, &mut loads, &shown));
     seen.lost = crew.lost().to_vec();
     (seen.causes, seen.unseen) = lookout.end(crew.bell().spikes());
     drop(loads);
@@ -324,21 +358,30 @@ fn orders(plan: &Plan) -> Orders {
     }
 }
 
-/// Enters rounds and shows progress until the threads end, by themselves or on request.
+/// The length of the rounds of a run of which so much is left.
+fn round_of(asked: &Request, left: Duration) -> Duration {
+    let by_number = if asked.duration >= HOUR * ENOUGH { HOUR } else { left / ROUNDS };
+    asked.round.unwrap_or(by_number)
+}
+
+/// Enters rounds and shows progress until the threads end, by themselves or on request, or a load ends.
 fn watch(
     plan: &Plan,
     stage: &Stage,
-    (stretches, pauses): (&mut [Stretches], &mut Pauses),
+    seen: &mut Seen,
     (begin_ns, started_ns): (i64, u64),
-    (crew, lookout, shown): (&mut Crew, &mut Lookout, &Shown),
-) -> Vec<Option<Usage>> {
+    (crew, lookout, loads, shown): (&mut Crew, &mut Lookout, &mut Loads, &Shown),
+) {
+    let Seen { stretches, pauses, .. } = seen;
     let mut recorder = Recorder::new();
-    let each = plan.asked.round.unwrap_or_else(|| (plan.asked.duration / ROUNDS).min(LONGEST_ROUND));
     let elapsed = || Duration::from_nanos((now_ns(Clock::Monotonic) - begin_ns).unsigned_abs());
+    let each = round_of(&plan.asked, plan.asked.duration.saturating_sub(elapsed()));
+    // A whole number of looks to a round.
+    let look = each / u32::try_from(each.as_nanos().div_ceil(LOOK.as_nanos())).unwrap_or(u32::MAX).max(1);
     let (mut round, mut since) = (0, Duration::ZERO);
     while !crew.bell().rung() {
-        lookout.look(LOOK.min(each), crew.bell().spikes());
-        pauses.look(LOOK.min(each));
+        lookout.look(look, crew.bell().spikes());
+        pauses.look(look, crew.gauges());
         let now = elapsed();
         if now - since >= each && now + each / 2 < plan.asked.duration {
             let at = (round, started_ns + since.as_nanos() as u64);
@@ -346,26 +389,27 @@ fn watch(
             (round, since) = (round + 1, now);
         }
         show(shown, stretches, (round, started_ns + since.as_nanos() as u64), lookout.so_far());
-        if linux::stop::requested() || !stage.pause(progress(plan, stretches, now)) {
+        seen.without_load = loads.failed();
+        let is_over = linux::stop::requested() || seen.without_load.is_some();
+        if is_over || !stage.pause(progress(plan, stretches, now)) {
             break;
         }
     }
-    let usage = crew.end();
+    seen.usage = crew.end();
     let at = (round, started_ns + since.as_nanos() as u64);
-    for (one, used) in stretches.iter_mut().zip(usage.iter()) {
+    for (one, used) in stretches.iter_mut().zip(seen.usage.iter()) {
         one.enter(at, &mut recorder, used.unwrap_or_default());
     }
-    usage
 }
 
-/// The figures so far: the CPU whose latest wake-up was the latest.
+/// The figures so far: the CPU with the worst wake-up.
 fn progress(plan: &Plan, stretches: &[Stretches], now: Duration) -> Progress {
     let us = |ns: i64| format!("{:.1} us", ns as f64 / 1000.0);
-    let latest = |(cpu, one): (usize, &Stretches)| Some((one.gauge().extremes()?.1, cpu));
-    let worst = plan.cpus.iter().zip(stretches).filter_map(latest).max();
+    let max = |(cpu, one): (usize, &Stretches)| Some((one.gauge().extremes()?.1, cpu));
+    let worst = plan.cpus.iter().zip(stretches).filter_map(max).max();
     let missed: u64 = stretches.iter().map(|one| one.gauge().missed()).sum();
     let cycles: u64 = stretches.iter().map(|one| one.gauge().cycles()).sum();
-    let detail = worst.map(|(ns, cpu)| format!("{cycles} wake-ups, {missed} missed, latest {} on CPU {cpu}", us(ns)));
+    let detail = worst.map(|(ns, cpu)| format!("{cycles} wake-ups, {missed} missed, worst {} on CPU {cpu}", us(ns)));
     Progress {
         doing: format!("{} threads", plan.cpus.len()),
         detail,
@@ -406,6 +450,31 @@ mod tests {
         assert_eq!(refused(Request { interval: Duration::from_micros(9), ..request() }), Input::Interval);
         assert_eq!(refused(Request { interval: Duration::from_secs(2), ..request() }), Input::Interval);
         assert_eq!(refused(Request { conditions: Conditions::new().cpu(8000), ..request() }), Input::Cpu);
+    }
+
+    #[test]
+    fn a_stop_is_as_long_as_every_thread_was_late() {
+        let keep = Keep { spread: true, ..Keep::default() };
+        let gauges = [(); 2].map(|()| Arc::new(Gauge::new(keep, false)));
+        let mut pauses = Pauses::default();
+        let mut late_ms = |ms: [i64; 2]| {
+            for (gauge, ms) in gauges.iter().zip(ms) {
+                gauge.record(ms, ms * 1_000_000, 0);
+            }
+            pauses.all_late_ns(&gauges) / 1_000_000
+        };
+        assert_eq!([late_ms([5, 7]), late_ms([90, 1]), late_ms([52, 51])], [5, 1, 51]);
+        assert_eq!(pauses.all_late_ns(&gauges), 0, "nobody woke up since");
+    }
+
+    #[test]
+    fn a_run_has_ten_rounds_or_one_for_each_hour() {
+        let round = |hours: u64, round| {
+            let duration = Duration::from_secs(hours * 3600);
+            round_of(&Request { duration, round, ..request() }, duration)
+        };
+        let minute = Duration::from_secs(60);
+        assert_eq!([round(1, None), round(8, None), round(8, Some(minute))], [6 * minute, 60 * minute, minute]);
     }
 
     /// A thread with fewer CPUs than its cpuset has, as where others are isolated: the kernel grants those too.

@@ -24,7 +24,7 @@ use super::gauge::{Gauge, Spikes, highest};
 use super::turn::Unit;
 use crate::frame::error::without;
 use crate::frame::figures::watch_effect;
-use crate::frame::{Session, Silent, Stop, Tracer, condition_set};
+use crate::frame::{Session, Silent, Stop, Tracer, Unavailable, condition_set};
 
 /// The rounds of one thread.
 #[derive(Debug, Clone)]
@@ -103,7 +103,9 @@ impl Aside {
         // It has no size, so nothing leaks.
         let silent = Box::leak(Box::new(Silent));
         let session = Session::open(command, Experiment::CYCLIC, Stop::default(), silent);
-        Self { session, lookout: Lookout::open(None, false), unit }
+        // Without a tracer, refused events are a part of the run.
+        let lookout = Lookout::open(None, false).unwrap_or_default();
+        Self { session, lookout, unit }
     }
 
     /// Watches the threads from now on.
@@ -190,16 +192,21 @@ struct Flight {
 impl Lookout {
     /// Opens the events of threads that are yet to be started: that disturbs all CPUs. `of_spikes`: the tracer gets events around spikes
     /// only.
-    #[must_use]
-    pub fn open(tracer: Option<Box<dyn Tracer>>, of_spikes: bool) -> Self {
+    ///
+    /// # Errors
+    /// If there is a tracer, and the kernel refuses its events.
+    pub fn open(tracer: Option<Box<dyn Tracer>>, of_spikes: bool) -> Result<Self, Unavailable> {
         let later = Target { tids: Vec::new(), with_children: true };
         let mut lookout = Self { flight: Flight { tracer, of_spikes, ..Flight::default() }, ..Self::default() };
         match Watch::open(&later, Level::Causes, Room::Small) {
             Ok(watch) => lookout.watch = Some(watch),
+            Err(error) if lookout.flight.tracer.is_some() => {
+                return Err(without("the kernel's events, for --trace", &error).into());
+            }
             Err(error) => lookout.missing.push(without("the causes of late wake-ups", &error)),
         }
         lookout.switch(true);
-        lookout
+        Ok(lookout)
     }
 
     /// Watches the threads from now on.
@@ -283,6 +290,7 @@ impl Lookout {
     pub fn end(mut self, spikes: Option<&Spikes>) -> (Option<Causes>, Vec<Unseen>) {
         self.switch(false);
         self.flight.hand_on(spikes);
+        self.missing.extend(spikes.and_then(|spikes| self.flight.left_out(spikes)));
         let Some(mut watch) = self.watch else { return (None, self.missing) };
         let causes = watch.causes();
         watch.close_meanwhile();
@@ -338,6 +346,18 @@ impl Flight {
             tracer.take(&Batch { events: around.cloned().collect(), losses: Vec::new() });
             (self.taken, self.until_ns) = (self.taken + 1, self.until_ns.max(to_ns.min(newest_ns + 1)));
         }
+    }
+}
+
+impl Flight {
+    /// The later wake-ups whose events the trace does not have.
+    fn left_out(&self, spikes: &Spikes) -> Option<Unseen> {
+        let (all, taken) = (spikes.count(), self.taken as u64);
+        (self.of_spikes && all > taken).then(|| Unseen {
+            what: format!("the events of {} of {all} wake-ups that were later than --break", all - taken),
+            why: format!("the trace has those of the first {taken}"),
+            remedy: Some("use a larger --break".to_owned()),
+        })
     }
 }
 
