@@ -75,15 +75,22 @@ fn it_ends_with_its_reader() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_a_failure() {
-    let left = run(ours(&["-q", "-l", "2", "--json=/nonexistent/file"]));
-    assert_eq!(left.code, Some(1));
-    assert!(
-        left.stderr.contains("/nonexistent/file") && left.stdout.contains("T: 0"),
-        "{}{}",
-        left.stderr,
-        left.stdout
-    );
+fn a_file_that_cannot_be_written_is_refused() {
+    for file in ["--json=/nonexistent/file", "--histfile=/nonexistent/file"] {
+        let left = run(ours(&["-q", "-l", "2", "-h", "10", file]));
+        assert_eq!((left.code, left.stdout.as_str()), (Some(2), ""), "{}", left.stderr);
+        assert!(left.stderr.contains("'/nonexistent/file'"), "{}", left.stderr);
+    }
+}
+
+#[test]
+fn a_full_disk_loses_the_text_and_not_the_run() {
+    let begin = std::time::Instant::now();
+    let mut command = ours(&["-i", "1000", "-l", "300", "--policy=other"]);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let left = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+    assert!(begin.elapsed() >= std::time::Duration::from_millis(300), "it ended at the first error");
+    assert_eq!(left.status.code(), Some(1));
 }
 
 #[test]
@@ -113,7 +120,7 @@ fn causes_go_to_a_file_of_their_own() {
     command.env("PUNCTUAL_CAUSES", &file);
     let left = run(command);
     assert_eq!(left.code, Some(0), "{}", left.stderr);
-    assert!(left.stderr.contains("# The latest of "), "{}", left.stderr);
+    assert!(left.stderr.contains("# The worst of "), "{}", left.stderr);
     assert_eq!(shape(&left.stdout), shape(&run(ours(&line)).stdout), "nothing else is on stdout");
     let record = punctual_record::Run::from_json(&std::fs::read(&file).unwrap()[..]).unwrap();
     for (series, (interval_ns, line)) in record
@@ -134,7 +141,7 @@ fn causes_go_to_a_file_of_their_own() {
     };
     assert!(refused("-").stderr.contains("invalid PUNCTUAL_CAUSES: stdout has the figures"));
     assert_ne!(refused("/nonexistent/file").code, Some(0));
-    assert!(!run(ours(&["-q", "-l", "2"])).stderr.contains("The latest of"));
+    assert!(!run(ours(&["-q", "-l", "2"])).stderr.contains("The worst of"));
 }
 
 #[test]

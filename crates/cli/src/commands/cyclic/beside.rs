@@ -5,7 +5,7 @@
 //! a file of their own, which the environment names.
 //!
 //! `PUNCTUAL_CAUSES=FILE` is set around a script that calls cyclictest itself. The file is a run, which `punctual report` shows, and stderr
-//! says what the latest wake-up was lost to. Nothing of it is on stdout or in the JSON of cyclictest. Without the variable, the kernel's
+//! says what the worst wake-up was lost to. Nothing of it is on stdout or in the JSON of cyclictest. Without the variable, the kernel's
 //! events stay closed: watching takes time of its own.
 
 use std::fs::{File, OpenOptions};
@@ -21,7 +21,7 @@ use punctual::CpuSet;
 use punctual::conditions::Conditions;
 use punctual_lab::cyclic::{Aside, Crew, Unit};
 use punctual_linux::clock::{now_ns, resolution_ns};
-use punctual_record::{Run, Usage};
+use punctual_record::{Notice, Run, Usage};
 use punctual_report::Document;
 use punctual_report::document::Block;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
@@ -31,6 +31,7 @@ use super::names::Options;
 use super::options::cpus_of_machine;
 use crate::exit::with_causes;
 use crate::output::{Output, Target};
+use crate::refusal::BadUsage;
 use crate::terminal;
 
 /// A note on stderr. Like cyclictest's comments, it begins with `#`: programs that read both streams pass over it.
@@ -163,15 +164,22 @@ pub(super) struct Causes {
 }
 
 impl Causes {
-    /// Opens the file and the kernel's events; `None`: no file is wanted. `words`: the command line. `held`: conditions of the process.
+    /// Opens the file that is named; `None`: none is wanted.
     ///
     /// # Errors
     /// If the file cannot be written, or is stdout.
-    pub(super) fn open(words: &[String], unit: Unit, held: Conditions) -> anyhow::Result<Option<Self>> {
+    pub(super) fn named() -> anyhow::Result<Option<Output>> {
         let Some(name) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else { return Ok(None) };
-        anyhow::ensure!(name != "-", "invalid {VARIABLE}: stdout has the figures; name a file (example: causes.json)");
-        let output = Output::open(VARIABLE, &Target::File(name.into()))?;
-        Ok(Some(Self { output, aside: Aside::open(words.to_vec(), unit), held }))
+        if name == "-" {
+            let why = "stdout has the figures; name a file (example: causes.json)";
+            return Err(BadUsage(format!("invalid {VARIABLE}: {why}")).into());
+        }
+        Output::open(VARIABLE, &Target::File(name.into())).map(Some)
+    }
+
+    /// Opens the kernel's events. `words`: the command line. `held`: conditions of the process.
+    pub(super) fn open(output: Output, words: &[String], unit: Unit, held: Conditions) -> Self {
+        Self { output, aside: Aside::open(words.to_vec(), unit), held }
     }
 
     /// Watches the threads from now on.
@@ -184,10 +192,15 @@ impl Causes {
         self.aside.look(lasts);
     }
 
-    /// Writes the file, and says on stderr what the latest wake-up was lost to. Returns whether the file is written.
+    /// Writes the file, and says on stderr what the worst wake-up was lost to. Returns whether the file is written.
     pub(super) fn end(self, crew: &Crew, usage: &[Option<Usage>]) -> bool {
         let run = self.aside.end(crew, usage, &self.held);
         sentences(&run).iter().for_each(|sentence| say(sentence));
+        let unseen = run
+            .notices
+            .iter()
+            .filter_map(|notice| if let Notice::Unseen(unseen) = notice { Some(unseen.text()) } else { None });
+        unseen.for_each(|text| say(&text));
         let name = self.output.target.to_string();
         let written = self.output.write(|out| Ok(run.to_json(out)?));
         match &written {

@@ -3,7 +3,7 @@
 //! Figures go to stdout, to the byte as cyclictest prints them. Notes go to stderr, with the name of this program. The exit status
 //! is cyclictest's: 0 also after SIGINT and after a break, 1 if the threads cannot have their policy, 2 for bad usage.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ use super::form::{self, Row, Table, Values, spikes};
 use super::names::{self, Alignment, Options};
 use super::options::{self, Asked};
 use crate::exit::Exit;
+use crate::refusal::BadUsage;
 use crate::terminal;
 
 /// From one screen to the next.
@@ -80,17 +81,47 @@ struct Session {
     /// What holds until the end.
     _held: Guard,
     started: String,
-    /// Whether the reader of stdout is gone.
-    deaf: bool,
+    stdout: Stdout,
+}
+
+/// The figures' way out.
+#[derive(Debug, Default)]
+struct Stdout {
+    /// Its reader is gone: the run ends, as SIGPIPE ends theirs.
+    is_gone: bool,
+    /// A text is lost, as on a full disk: the run goes on, and fails at its end.
+    has_lost: bool,
+}
+
+impl Stdout {
+    /// Writes at once. The first error is said.
+    fn put(&mut self, text: &str) {
+        if self.is_gone {
+            return;
+        }
+        let mut stdout = std::io::stdout().lock();
+        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => self.is_gone = true,
+            Err(error) => {
+                if !self.has_lost {
+                    terminal::complain(&format!("error: writing to stdout: {error}; the run goes on"));
+                }
+                self.has_lost = true;
+            }
+        }
+    }
 }
 
 impl Session {
     /// Prepares the machine and starts the threads.
     fn open(options: Options, words: Vec<String>, allowed: &CpuSet) -> anyhow::Result<Self> {
         let started = form::now();
-        let mut deaf = false;
+        check_files(&options)?;
+        let named = Causes::named()?;
+        let mut stdout = Stdout::default();
         if options.verbose {
-            deaf |= !print(&beside::facts(&options, allowed));
+            stdout.put(&beside::facts(&options, allowed));
         }
         if let Some(cpus) = options.main_affinity.as_ref().or(options.affinity.as_ref())
             && let Err(error) = sched::set_affinity(0, cpus.as_slice())
@@ -98,17 +129,17 @@ impl Session {
             say(&format!("the CPUs of the main thread: {error}"));
         }
         let (held, kept, told) = hold(&options);
-        deaf |= !print(&told);
+        stdout.put(&told);
         if options.resolution {
             beside::resolution(&options).iter().for_each(|line| say(line));
         }
         let signals = Signals::listen().context("listening for signals")?;
         let status_file = StatusFile::create().map_err(|error| say(&format!("SIGUSR2 has no file: {error}"))).ok();
         if options.verbose {
-            deaf |= !print(&beside::threads(&options, allowed));
+            stdout.put(&beside::threads(&options, allowed));
         }
         let mut orders = orders(&options, allowed)?;
-        let mut causes = Causes::open(&words, orders.limits.unit, kept)?;
+        let mut causes = named.map(|output| Causes::open(output, &words, orders.limits.unit, kept));
         orders.keep.spread = causes.is_some();
         let crew = Crew::start(orders).map_err(anyhow::Error::new)?;
         refuse_without_policy(&crew)?;
@@ -126,7 +157,7 @@ impl Session {
         let rows: Vec<Row> = crew.gauges().iter().enumerate().map(row).collect();
         let values = rows.iter().map(|_| Values::default()).collect();
         let table = Table { rows, nsecs: options.nsecs, smi: options.smi };
-        Ok(Self { options, words, crew, table, values, signals, status_file, causes, _held: held, started, deaf })
+        Ok(Self { options, words, crew, table, values, signals, status_file, causes, _held: held, started, stdout })
     }
 
     /// Runs to the end, and prints the results.
@@ -153,12 +184,19 @@ impl Session {
         if self.signals.overran.load(Ordering::Acquire) {
             say("the kernel ended the run: a real-time thread ran for 5 s without a wait (RLIMIT_RTTIME)");
         }
+        let missed: u64 = self.table.rows.iter().map(|row| row.gauge.missed()).sum();
+        if missed > 0 {
+            say(&format!(
+                "{missed} wake-ups were missed: due while their thread had not come back from an earlier one"
+            ));
+        }
         let lost: u64 = self.values.iter().map(|values| values.lost).sum();
         if lost > 0 {
             say(&format!("{lost} values were overwritten before they could be printed"));
         }
         if self.options.refresh_on_max && self.draws() {
-            self.put(&format!("\u{1b}[{}B", self.table.rows.len() + 2));
+            let rows = self.table.rows.len() + 2;
+            self.put(&format!("\u{1b}[{rows}A\u{1b}[{rows}B"));
         }
         Ok(self.conclude()?.unless_lost(caused))
     }
@@ -183,7 +221,7 @@ impl Session {
             }
             self.answer_signals();
             let bell = self.crew.bell();
-            if bell.rung() || bell.ended() > 0 || self.deaf {
+            if bell.rung() || bell.ended() > 0 || self.stdout.is_gone {
                 // Theirs leaves the value that broke out of the log: who reads it adds the line below.
                 if (self.options.verbose && bell.broken().is_none()) || (self.draws() && !bell.rung()) {
                     // The last screen of a run that ends by its number of cycles has all of them.
@@ -266,23 +304,24 @@ impl Session {
             text += &self.table.breaks(bell);
         }
         self.put(&text);
-        Ok(Exit::Done.unless_lost(written))
+        Ok(Exit::Done.unless_lost(written && !self.stdout.has_lost))
     }
 
-    /// Writes to stdout. After an error nothing more is written, and the run ends.
     fn put(&mut self, text: &str) {
-        self.deaf = self.deaf || !print(text);
+        self.stdout.put(text);
     }
 }
 
-/// Writes to stdout at once. `false`: its reader is gone, or the disk is full.
-fn print(text: &str) -> bool {
-    let mut stdout = std::io::stdout().lock();
-    let failed = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).err();
-    if let Some(error) = failed.as_ref().filter(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
-        terminal::complain(&format!("error: writing to stdout: {error}"));
+/// Refuses files that cannot be written, before anything is measured.
+fn check_files(options: &Options) -> Result<(), BadUsage> {
+    let files = [("--json", &options.json), ("--histfile", &options.histfile)];
+    for (flag, path) in files {
+        let Some(path) = path.as_deref().filter(|path| *path != "-") else { continue };
+        OpenOptions::new().append(true).create(true).open(path).map_err(|error| {
+            BadUsage::invalid(flag, terminal::shown(path), format!("{error}; name a file that can be written"))
+        })?;
     }
-    failed.is_none()
+    Ok(())
 }
 
 /// Locks memory and requests a latency, and says on stdout what holds.

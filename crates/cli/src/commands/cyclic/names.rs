@@ -253,6 +253,9 @@ pub(super) const OLD: &[Opt<Id>] = &[
     opt(Some('e'), None, Needed, Id::Latency),
 ];
 
+/// Options that older versions had, and what they are called in 2.x.
+pub(super) const RENAMED: [(&str, &str); 3] = [("-X", "--dbg_cyclictest"), ("-y", "--policy"), ("-e", "--latency")];
+
 /// This program, and what it behaves like.
 pub(super) fn maker() -> String {
     format!("punctual {}, in the form of cyclictest V {MATCHED} of rt-tests", env!("CARGO_PKG_VERSION"))

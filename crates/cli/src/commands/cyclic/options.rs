@@ -9,7 +9,7 @@ use std::fmt::Display;
 use punctual::CpuSet;
 use punctual_linux::sched;
 
-use super::names::{Alignment, Class, Id, OLD, Options, TODAY};
+use super::names::{Alignment, Class, Id, OLD, Options, RENAMED, TODAY};
 use crate::args::getopt::{Given, atoi, parse};
 use crate::refusal::BadUsage;
 
@@ -44,6 +44,7 @@ struct Typed {
     smp: bool,
     buckets: Option<i32>,
     affinity_typed: bool,
+    affinity_before_smp: bool,
     aligned_twice: bool,
 }
 
@@ -73,6 +74,9 @@ impl Typed {
 
     /// Takes an option.
     fn take(&mut self, one: &Given<Id>, allowed: &CpuSet) -> Result<(), BadUsage> {
+        if let Some((old, today)) = RENAMED.iter().find(|(old, _)| *old == one.typed) {
+            self.notes.push(format!("{old} is an option of cyclictest 1.x: taken as {today}"));
+        }
         let options = &mut self.options;
         let text = one.value.clone().unwrap_or_default();
         let number = atoi(&text);
@@ -84,6 +88,8 @@ impl Typed {
             Id::Affinity => self.affinity(one, allowed)?,
             Id::Aligned => self.align(one, Alignment::Together),
             Id::Secaligned => self.align(one, Alignment::FullSecond),
+            // Theirs compares without a sign: a negative limit is never met.
+            Id::Breaktrace if number < 0 => options.break_above = Some(i64::MAX),
             Id::Breaktrace => options.break_above = (number != 0).then(|| i64::from(number)),
             Id::DefaultSystem => options.latency_us = None,
             Id::Distance => self.distance = Some(number),
@@ -95,7 +101,11 @@ impl Typed {
             }
             Id::Latency => options.latency_us = options.latency_us.map(|_| number.max(0).unsigned_abs()),
             Id::Loops => options.loops = positive.map(i64::unsigned_abs),
-            Id::MainAffinity => options.main_affinity = Some(cpu_list(&text, allowed).map_err(wrong(one))?),
+            Id::MainAffinity => {
+                let (cpus, others) = cpu_list(&text, allowed).map_err(wrong(one))?;
+                options.main_affinity = Some(cpus);
+                self.left_out(one, &others);
+            }
             Id::Priority => {
                 self.priority = number;
                 if !options.class.is_real_time() {
@@ -121,6 +131,7 @@ impl Typed {
 
     /// A thread on each CPU, all with the same priority.
     fn all_cpus(&mut self) {
+        self.affinity_before_smp |= self.affinity_typed && !self.smp;
         self.smp = true;
         self.threads = None;
         self.options.affinity = None;
@@ -135,11 +146,20 @@ impl Typed {
         self.options.affinity = match one.value.as_deref().or(follows) {
             Some(list) => {
                 self.options.verbose_before_cpus = self.options.verbose;
-                Some(cpu_list(list, allowed).map_err(wrong(one))?)
+                let (cpus, others) = cpu_list(list, allowed).map_err(wrong(one))?;
+                are_there(&others).map_err(wrong(one))?;
+                self.left_out(one, &others);
+                Some(cpus)
             }
             None => None,
         };
         Ok(())
+    }
+
+    fn left_out(&mut self, one: &Given<Id>, cpus: &CpuSet) {
+        if !cpus.is_empty() {
+            self.notes.push(format!("{}: this process may not use CPU {cpus}", one.typed));
+        }
     }
 
     fn threads(&mut self, one: &Given<Id>) {
@@ -163,6 +183,7 @@ impl Typed {
         let Options { clock, interval_us, oscope, verbose, .. } = self.options;
         refuse([
             (self.aligned_twice, "--secaligned: -A aligns the threads already (example: -A 100)"),
+            (self.affinity_before_smp, "-S: it takes all CPUs, and -a before it chose some (example: -S)"),
             (!(0..=1).contains(&clock), "-c: must be 0 (CLOCK_MONOTONIC) or 1 (CLOCK_REALTIME)"),
             (interval_us < 1, "-i: must be at least 1, in us (example: -i 1000)"),
             (oscope < 1 || (oscope > 1 && !verbose), "-o: must be at least 1, and needs -v (example: -v -o 10)"),
@@ -202,6 +223,10 @@ impl Typed {
             options.class = Class::Fifo;
             self.notes.push("a priority needs a real-time policy: SCHED_FIFO is used".into());
         }
+        refuse([(
+            options.priospread && threads > self.priority as usize,
+            format!("-p: --priospread gives each thread a priority, so it must be at least {threads} (example: -p 80)"),
+        )])?;
         options.priority = self.priority as u8;
         Ok(())
     }
@@ -252,21 +277,35 @@ fn wrong(one: &Given<Id>) -> impl Fn(String) -> BadUsage {
     move |why| BadUsage(format!("invalid {typed}: {why}"))
 }
 
-/// The CPUs of a list that this process may have: `0-3,8`, `!2` for all others, `all`. The error has the constraint and an example.
-fn cpu_list(text: &str, allowed: &CpuSet) -> Result<CpuSet, String> {
+/// The CPUs of a list that this process may have, and the named ones that it may not: `0-3,8`, `!2` for all others, `all`. The error has
+/// the constraint and an example.
+fn cpu_list(text: &str, allowed: &CpuSet) -> Result<(CpuSet, CpuSet), String> {
     let text = text.trim();
-    let chosen = match text.strip_prefix('!') {
-        _ if text == "all" => allowed.clone(),
-        Some(others) => allowed.without(&parsed(others)?),
+    let (chosen, named) = match text.strip_prefix('!') {
+        _ if text == "all" => (allowed.clone(), allowed.clone()),
+        Some(others) => {
+            let others = parsed(others)?;
+            (allowed.without(&others), others)
+        }
         None => {
             let list = parsed(text)?;
-            allowed.without(&allowed.without(&list))
+            (allowed.without(&allowed.without(&list)), list)
         }
     };
     if chosen.is_empty() {
         return Err(format!("this process may use no CPU of '{text}', but CPU {allowed} (example: {allowed})"));
     }
-    Ok(chosen)
+    Ok((chosen, named.without(allowed)))
+}
+
+/// Refuses CPUs that the machine does not have.
+fn are_there(cpus: &CpuSet) -> Result<(), String> {
+    let Some(there) = cpus_of_machine("possible") else { return Ok(()) };
+    let beyond = cpus.without(&there);
+    match beyond.is_empty() {
+        true => Ok(()),
+        false => Err(format!("this machine has no CPU {beyond}, but CPU {there} (example: {there})")),
+    }
 }
 
 fn parsed(list: &str) -> Result<CpuSet, String> {
@@ -296,10 +335,10 @@ mod tests {
     #[test]
     fn lists_are_cut_to_what_is_allowed() {
         let allowed = CpuSet::from_iter([1, 2, 5]);
-        let chosen = |text: &str| cpu_list(text, &allowed).map(|cpus| cpus.to_string());
-        assert_eq!(chosen("0-2,7").as_deref(), Ok("1-2"));
-        assert_eq!(chosen(" !2 ").as_deref(), Ok("1,5"));
-        assert_eq!(chosen("all").as_deref(), Ok("1-2,5"));
+        let chosen = |text: &str| cpu_list(text, &allowed).map(|(cpus, others)| format!("{cpus} without {others}"));
+        assert_eq!(chosen("0-2,7").as_deref(), Ok("1-2 without 0,7"));
+        assert_eq!(chosen(" !2 ").as_deref(), Ok("1,5 without "));
+        assert_eq!(chosen("all").as_deref(), Ok("1-2,5 without "));
         assert!(chosen("7").unwrap_err().contains("no CPU of '7', but CPU 1-2,5"));
         assert!(chosen("t4").is_err() && chosen("").is_err());
         let cpus = [0, 1, 4].map(|number| Options::default().cpu_of(number, &allowed));
