@@ -1,4 +1,4 @@
-//! How late the latest of many more wake-ups may come, from those that were measured, and whether that may be believed.
+//! How late the worst of many more wake-ups may come, from those that were measured, and whether that may be believed.
 //!
 //! The values above a high threshold are described by a generalized Pareto distribution (Pickands 1975), fitted by probability-weighted
 //! moments (Hosking and Wallis 1987). In go a distribution and the maxima of its rounds, out comes a [`Bound`], or why there is none.

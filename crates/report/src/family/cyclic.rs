@@ -123,8 +123,8 @@ fn causes_of<'r>(run: &'r Run, thread: &Cyclic<'_>) -> Option<&'r CallCauses> {
 /// The events and the clock of the thread agree on a wake-up to this: the way from the kernel to the reading of the clock.
 const AGREE_NS: i64 = 20_000;
 
-/// The cause that took most of the latest wake-up of a thread, and how much; `None`: it was not cut.
-fn of_the_latest<'a>(run: &'a Run, thread: &Cyclic<'_>) -> Option<((Cause, Option<&'a str>), u64)> {
+/// The cause that took most of the worst wake-up of a thread, and how much; `None`: it was not cut.
+fn of_the_worst<'a>(run: &'a Run, thread: &Cyclic<'_>) -> Option<((Cause, Option<&'a str>), u64)> {
     let max = thread.summary.max?;
     let agrees = |wake: &&LateWake| {
         is_of(&wake.thread, &thread.subject)
@@ -141,7 +141,7 @@ fn of_the_latest<'a>(run: &'a Run, thread: &Cyclic<'_>) -> Option<((Cause, Optio
 /// A longer run, in terms of the one that was measured.
 const TIMES: f64 = 10.0;
 
-/// How late the latest wake-up of a longer run may come, or why that cannot be said; nothing without samples.
+/// How late the worst wake-up of a longer run may come, or why that cannot be said; nothing without samples.
 fn longer(run: &Run, all: &[Cyclic<'_>]) -> Option<String> {
     // No bound of a series that was recorded in a virtual machine held. Whether host or load was the cause is not known.
     let never = is_busy(run).then_some(NoBound::Busy).or(run.host.hypervisor.is_some().then_some(NoBound::Guest));
@@ -160,7 +160,7 @@ fn longer(run: &Run, all: &[Cyclic<'_>]) -> Option<String> {
     let (bound, cpu) =
         bounds.iter().filter_map(|(bound, cpu)| Some((bound.ok()?, cpu))).max_by_key(|(bound, _)| bound.ns)?;
     Some(format!(
-        "In ten times as many wake-ups, the latest comes at most {} late (95 % for each CPU; CPU {cpu}, shape of the tail {:.2}). That holds \
+        "In ten times as many wake-ups, the worst comes at most {} late (95 % for each CPU; CPU {cpu}, shape of the tail {:.2}). That holds \
          for a machine that stays as it was: what never happened here is no part of it.",
         units::duration(bound.ns),
         bound.shape
@@ -176,14 +176,13 @@ fn answer(run: &Run, series: &[&Series], _: &[&Advice]) -> Answer {
     let missed: u64 = all.iter().filter_map(|thread| thread.metrics.missed).sum();
     let cpu = worst.subject.trim_start_matches("cpu");
     let late = spoken::duration(max);
-    let mut sentences =
-        vec![format!("The latest of {} came {late} late, on CPU {cpu}.", units::many(count, "wake-up"))];
+    let mut sentences = vec![format!("The worst of {} came {late} late, on CPU {cpu}.", units::many(count, "wake-up"))];
     let guest = run.host.hypervisor.is_some();
-    if let Some(((cause, culprit), ns)) = of_the_latest(run, worst) {
+    if let Some(((cause, culprit), ns)) = of_the_worst(run, worst) {
         let ns = spoken::duration(ns);
         sentences.push(format!("{ns} of that {}.", causes::predicate(cause, culprit, guest)));
     } else if run.causes.is_some() {
-        sentences.push("The kernel's events do not show why.".to_owned());
+        sentences.push("The kernel's events lack the wait that ended with it, so its cause is unknown.".to_owned());
     }
     sentences.push(match missed {
         0 => "None was missed.".to_owned(),
@@ -220,8 +219,8 @@ fn first_figures(run: &Run, all: &[Cyclic<'_>], worst: &Cyclic<'_>) -> Table {
         }
     };
     let guest = run.host.hypervisor.is_some();
-    let latest = |thread: &Cyclic<'_>| {
-        let lost = of_the_latest(run, thread);
+    let lost_to = |thread: &Cyclic<'_>| {
+        let lost = of_the_worst(run, thread);
         lost.map_or("-".to_owned(), |((cause, culprit), _)| causes::label(cause, culprit, guest))
     };
     let scale = Scale::over(all.iter().map(|thread| thread.series));
@@ -243,7 +242,7 @@ fn first_figures(run: &Run, all: &[Cyclic<'_>], worst: &Cyclic<'_>) -> Table {
     let figures = by_max.iter().map(|thread| (name(thread), units::known(thread.summary.max))).collect();
     // As long as all have room, CPUs stand in their own order.
     let in_order = if all.len() > MOST_IN_ORDER { by_max.into_iter().rev().collect() } else { all.to_vec() };
-    let columns = columns.when(run.causes.is_some(), |columns| columns.left("max lost to", ALWAYS, latest));
+    let columns = columns.when(run.causes.is_some(), |columns| columns.left("max lost to", ALWAYS, lost_to));
     let table = columns.plain(&in_order);
     table.ranked_by("max", figures, vec![name(worst)])
 }
