@@ -300,6 +300,8 @@ fn perform(
     (tracer, shown): (Option<Box<dyn Tracer>>, Shown),
 ) -> Result<Seen, Error> {
     stage.announce(plan.asked.duration + AROUND);
+    // This thread reads the events, and may be what a wake-up waits for.
+    let _ = rustix::thread::set_name(c"punctual/reader");
     let Applied { guard, refused } = plan.of_all.clone().allow_irreversible().apply();
     let mut seen = Seen { refused, ..Seen::default() };
     let notes = guard.notes().iter().map(|text| Notice::Other { text: text.clone() });
