@@ -1,6 +1,6 @@
 //! `punctual cyclic` on real kernels: what they keep for other threads, isolated and offline CPUs, a clock that is set.
 
-use punctual_record::{FairServer, Notice, Run};
+use punctual_record::{FairServer, Notice, PauseCause, Run};
 use punctual_vm::{Kernel, Machine, Table};
 
 use crate::support::{machine, run};
@@ -81,5 +81,27 @@ LASTS=3s cyclic >/dev/null & later; is status 0 $?; show native
     let done = run(&machine, 5, &format!("{CYCLIC}{script}"));
     for series in &shown(&done.stdout, "native").series {
         assert!(series.summary.max.unwrap() < 60_000_000_000, "it measures another clock: {:?}", series.summary);
+    }
+}
+
+/// The kernel suspends down to its core, waits there for five seconds, and resumes (Documentation/power/basic-pm-debugging.rst).
+#[test]
+#[ignore = "slow: run by the gate, which has the kernels"]
+fn a_suspended_machine_is_said_and_no_wake_up_is_lost() {
+    let Some(machine) = machine(Kernel::V6_12, Table::PStates) else { return };
+    let script = r#"
+LASTS=6s cyclic >/dev/null & sleep 2
+echo core >/sys/power/pm_test; echo mem >/sys/power/state; is resumed 0 $?
+wait $!; is status 0 $?; show suspended
+"#;
+    let suspended = shown(&run(&machine, 2, &format!("{CYCLIC}{script}")).stdout, "suspended");
+    let gap_ns = suspended.notices.iter().find_map(|notice| match notice {
+        Notice::Paused { cause: PauseCause::Suspended, gap_ns, .. } => Some(*gap_ns),
+        _ => None,
+    });
+    assert!(gap_ns.is_some_and(|ns| (2_000_000_000..20_000_000_000).contains(&ns)), "{:?}", suspended.notices);
+    for series in &suspended.series {
+        let missed = series.experiment.cyclic().unwrap().metrics.missed.unwrap();
+        assert_eq!(series.summary.count + missed, 300, "CLOCK_MONOTONIC stands still meanwhile: {}", series.subject);
     }
 }
