@@ -11,6 +11,8 @@
 //! [`ParentDeath`] waits in a child for the end of the thread that forked it. A pidfd reports the end of the whole *process*, which does not end while one of its threads cannot run. The death signal reports the
 //! end of the forking *thread*.
 //!
+//! [`ends_with_this_thread`] lets another program end with the thread that starts it.
+//!
 //! [`uninterrupted`] makes a few system calls that no signal to this process interrupts, not even SIGKILL. A child process in its own session runs the closure with all signals blocked. The death of this process, of its process group or of its
 //! terminal does not affect the child. Only SIGKILL to the child itself, or the end of its container or machine, does.
 //!
@@ -315,19 +317,24 @@ impl ParentDeath {
 }
 
 /// Lets the program end with the calling thread: the kernel then sends it SIGTERM, also after kill -9 (`PR_SET_PDEATHSIG`). It begins with
-/// no signal blocked.
+/// no signal blocked. Call it on the thread that spawns the program. A program that gets privileges by its file is not ended (prctl(2)).
 pub fn ends_with_this_thread(command: &mut Command) {
     let parent = std::process::id();
     let prepare = move || {
-        change_mask(libc::SIG_SETMASK, &set_of(&[])).map_err(|error| error.source)?;
+        // The parent's handler must not take the signal before exec, and an ignored signal would stay ignored.
+        // SAFETY: sets an action without a handler.
+        if unsafe { libc::signal(libc::SIGTERM, libc::SIG_DFL) } == libc::SIG_ERR {
+            return Err(std::io::Error::last_os_error());
+        }
         // SAFETY: takes numbers.
         check("prctl", unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong) })
             .map_err(|error| error.source)?;
         // SAFETY: no arguments.
-        match unsafe { libc::getppid() }.unsigned_abs() {
-            pid if pid == parent => Ok(()),
-            _ => Err(std::io::ErrorKind::NotFound.into()),
+        if unsafe { libc::getppid() }.unsigned_abs() != parent {
+            return Err(std::io::Error::from_raw_os_error(libc::ESRCH));
         }
+        // Last: a signal that has come meanwhile ends the process now.
+        change_mask(libc::SIG_SETMASK, &set_of(&[])).map(drop).map_err(|error| error.source)
     };
     // SAFETY: the closure makes system calls only, and allocates nothing.
     unsafe { command.pre_exec(prepare) };

@@ -10,7 +10,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-/// The reason why the CPU's counter cannot serve as a clock, or why it has no such instruction.
+/// The reason why the CPU's counter cannot serve as a clock, or why the CPU has no such instruction to wait.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unavailable(pub String);

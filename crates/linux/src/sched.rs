@@ -16,6 +16,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rustix::io::Errno;
 use rustix::process::{Pid, getpriority_process, setpriority_process};
 
 use crate::{Error, Result, check, failed};
@@ -98,7 +99,7 @@ fn sched_setattr(tid: i32, wanted: &Attributes) -> Result<()> {
     check("sched_setattr", returned as i32).map(drop)
 }
 
-/// [`set_attributes`] on the calling thread, for a process between fork and exec: never allocates.
+/// As [`set_attributes`] on the calling thread, but the older call sets no nice value. For a process between fork and exec: never allocates.
 pub(crate) fn set_own_attributes(wanted: &Attributes) -> Result<()> {
     match sched_setattr(0, wanted) {
         Err(error) if error.errno() == libc::ENOSYS && wanted.policy != DEADLINE => sched_setscheduler(0, wanted),
@@ -144,14 +145,20 @@ fn set_without_attr(tid: i32, wanted: &Attributes) -> Result<()> {
     Ok(())
 }
 
+/// The ID for rustix, which takes no negative one. `None`: the calling thread.
+fn pid_of(tid: i32) -> std::result::Result<Option<Pid>, Errno> {
+    if tid < 0 { Err(Errno::SRCH) } else { Ok(Pid::from_raw(tid)) }
+}
+
 /// `getpriority(2)`: the nice value of thread `tid`, −20 to 19. On Linux it belongs to the thread, not the process.
 pub fn nice(tid: i32) -> Result<i32> {
-    getpriority_process(Pid::from_raw(tid)).map_err(|errno| failed("getpriority")(errno).on(thread(tid)))
+    pid_of(tid).and_then(getpriority_process).map_err(|errno| failed("getpriority")(errno).on(thread(tid)))
 }
 
 /// `setpriority(2)`: sets the nice value of thread `tid`.
 pub fn set_nice(tid: i32, nice: i32) -> Result<()> {
-    setpriority_process(Pid::from_raw(tid), nice).map_err(|errno| failed("setpriority")(errno).on(thread(tid)))
+    let set = pid_of(tid).and_then(|pid| setpriority_process(pid, nice));
+    set.map_err(|errno| failed("setpriority")(errno).on(thread(tid)))
 }
 
 /// `gettid(2)`: the kernel's ID of the calling thread.
@@ -315,7 +322,7 @@ pub fn free_thread(tid: i32) {
     drop(allow_every_cpu(tid));
 }
 
-/// How often [`free_process`] was called for the calling process.
+/// How often this process called [`free_process`] for itself.
 static TIMES_FREED: AtomicUsize = AtomicUsize::new(0);
 
 /// How often this process has freed its own threads.
@@ -363,6 +370,11 @@ mod tests {
         let new = attributes(0).unwrap();
         let old = attributes_without_attr(0).unwrap();
         assert_eq!((new.policy, new.nice, new.priority), (old.policy, old.nice, old.priority));
+    }
+
+    #[test]
+    fn a_thread_that_cannot_exist_is_refused() {
+        assert_eq!([nice(-1).map(drop), set_nice(-1, 5)].map(|done| done.unwrap_err().errno()), [libc::ESRCH; 2]);
     }
 
     #[test]

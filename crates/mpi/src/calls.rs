@@ -83,7 +83,7 @@ macro_rules! started {
                     return pass!(OWN, $($argument)* $($status)?);
                 }
                 let mut started = 0usize;
-                let request = (&raw mut started).addr();
+                let request = (&raw mut started).expose_provenance();
                 let error = pass!(COUNTERPART, $($argument)* request);
                 if error != 0 {
                     return error;

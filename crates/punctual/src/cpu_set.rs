@@ -1,5 +1,6 @@
 //! A set of CPUs, as typed and printed in the kernel's list format: `0-3,8`.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -92,7 +93,8 @@ impl FromStr for CpuSet {
     type Err = CpuSetError;
 
     fn from_str(typed: &str) -> Result<Self, CpuSetError> {
-        let mut cpus = Vec::new();
+        // As many as there are CPUs, however often the text names them.
+        let mut cpus = BTreeSet::new();
         for part in typed.trim().split(',').map(str::trim) {
             if part.is_empty() {
                 return Err(CpuSetError::Empty { typed: typed.trim().to_owned() });

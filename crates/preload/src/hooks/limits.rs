@@ -17,7 +17,10 @@ pub(super) fn limit(time: *const timespec) -> Limit {
 }
 
 /// The same of a timespec that the C library reads itself.
-pub(super) fn limit_given(time: *const timespec) -> Limit {
+///
+/// # Safety
+/// Its pointers are as the C function takes them.
+pub(super) unsafe fn limit_given(time: *const timespec) -> Limit {
     // SAFETY: the caller gave null or a timespec.
     limit_of(unsafe { time.as_ref() }.map(length_ns))
 }

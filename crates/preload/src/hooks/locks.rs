@@ -54,7 +54,10 @@ fn take_mutex<const TIMED_OUT: c_int>(
 }
 
 /// As pthread_mutex_clocklock(3).
-pub(super) fn pthread_mutex(
+///
+/// # Safety
+/// Its pointers are as the C function takes them.
+pub(super) unsafe fn pthread_mutex(
     mutex: *mut pthread_mutex_t,
     clock: clockid_t,
     limit: *const timespec,
@@ -71,7 +74,10 @@ pub(super) fn pthread_mutex(
 }
 
 /// As mtx_timedlock(3).
-pub(super) fn mtx(mutex: *mut c_void, limit: *const timespec, caller: Caller) -> c_int {
+///
+/// # Safety
+/// Its pointers are as the C function takes them.
+pub(super) unsafe fn mtx(mutex: *mut c_void, limit: *const timespec, caller: Caller) -> c_int {
     /// A result of C11 (threads.h).
     const THRD_TIMEDOUT: c_int = 4;
     // SAFETY: the arguments of the caller, or a time of this library.
@@ -105,7 +111,10 @@ const TIMED_OUT: c_int = 1;
 const INTERRUPTED: c_int = 2;
 
 /// As sem_clockwait(3), and sem_timedwait(3), which names no clock.
-pub(super) fn semaphore(
+///
+/// # Safety
+/// Its pointers are as the C function takes them.
+pub(super) unsafe fn semaphore(
     semaphore: *mut sem_t,
     clock: Option<clockid_t>,
     limit: *const timespec,
@@ -167,9 +176,11 @@ pub(crate) unsafe fn syscall(number: c_long, arguments: [c_long; 6], caller: Cal
             super::thread::install_filter(|| kept(d))
         }
         libc::SYS_sched_yield => super::sleeping::sched_yield(caller).into(),
-        libc::SYS_nanosleep => super::sleeping::nanosleep_by_number(a as _, b as _, caller).into(),
+        // SAFETY: the arguments of the caller.
+        libc::SYS_nanosleep => unsafe { super::sleeping::nanosleep_by_number(a as _, b as _, caller) }.into(),
         libc::SYS_clock_nanosleep => {
-            super::sleeping::clock_nanosleep_by_number(a as _, b as _, c as _, d as _, caller).into()
+            // SAFETY: the arguments of the caller.
+            unsafe { super::sleeping::clock_nanosleep_by_number(a as _, b as _, c as _, d as _, caller) }.into()
         }
         _ => kept(d),
     }

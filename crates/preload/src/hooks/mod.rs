@@ -154,7 +154,9 @@ macro_rules! observed {
                 let make = || {
                     // SAFETY: the arguments of the caller.
                     let ($caller, $own) = (caller, || unsafe { next::$name($($argument),*) });
-                    $hook
+                    // SAFETY: the arguments of the caller.
+                    #[allow(unused_unsafe, reason = "some hooks are safe")]
+                    unsafe { $hook }
                 };
                 observed(calls::$call, caller, || $limit, make, $how)
             })*

@@ -122,21 +122,30 @@ impl<Make: Fn(*const timespec, *mut timespec) -> c_int> Call<Make> {
 }
 
 /// As nanosleep(2).
-pub(super) fn nanosleep(asked: *const timespec, rest: *mut timespec, caller: Caller) -> c_int {
+///
+/// # Safety
+/// Its pointers are as the C function takes them.
+pub(super) unsafe fn nanosleep(asked: *const timespec, rest: *mut timespec, caller: Caller) -> c_int {
     // SAFETY: the arguments of the caller, or a time of this library.
     let make = |asked, rest| unsafe { next::nanosleep(asked, rest) };
     Call { make, is_cancelled: true, interrupted: None }.sleep_for(caller, asked, rest)
 }
 
 /// nanosleep(2) by its number, which is no cancellation point.
-pub(super) fn nanosleep_by_number(asked: *const timespec, rest: *mut timespec, caller: Caller) -> c_int {
+///
+/// # Safety
+/// Its pointers are as the C function takes them.
+pub(super) unsafe fn nanosleep_by_number(asked: *const timespec, rest: *mut timespec, caller: Caller) -> c_int {
     // SAFETY: the arguments of the caller, or a time of this library.
     let make = |asked, rest| unsafe { next::syscall(libc::SYS_nanosleep, asked as _, rest as _, 0, 0, 0, 0) as _ };
     Call { make, is_cancelled: false, interrupted: None }.sleep_for(caller, asked, rest)
 }
 
 /// As clock_nanosleep(2): returns the error number.
-pub(super) fn clock_nanosleep(
+///
+/// # Safety
+/// Its pointers are as the C function takes them.
+pub(super) unsafe fn clock_nanosleep(
     clock: clockid_t,
     flags: c_int,
     asked: *const timespec,
@@ -150,7 +159,10 @@ pub(super) fn clock_nanosleep(
 }
 
 /// The system call by its number, which is no cancellation point and returns -1.
-pub(super) fn clock_nanosleep_by_number(
+///
+/// # Safety
+/// Its pointers are as the C function takes them.
+pub(super) unsafe fn clock_nanosleep_by_number(
     clock: clockid_t,
     flags: c_int,
     asked: *const timespec,
@@ -181,12 +193,16 @@ pub(super) fn sleep(seconds: c_uint, caller: Caller) -> c_uint {
     let asked = timespec_of(i64::from(seconds) * 1_000_000_000);
     let mut rest = asked;
     // glibc's is nanosleep(2) with the rest, rounded down.
-    let done = nanosleep(&raw const asked, &raw mut rest, caller);
+    // SAFETY: times of this function.
+    let done = unsafe { nanosleep(&raw const asked, &raw mut rest, caller) };
     if done == 0 { 0 } else { rest.tv_sec as c_uint }
 }
 
 /// As thrd_sleep(3): 0, -1 if a signal ended it, or another negative number.
-pub(super) fn thrd_sleep(asked: *const timespec, rest: *mut timespec, caller: Caller) -> c_int {
+///
+/// # Safety
+/// Its pointers are as the C function takes them.
+pub(super) unsafe fn thrd_sleep(asked: *const timespec, rest: *mut timespec, caller: Caller) -> c_int {
     // SAFETY: the arguments of the caller, or a time of this library.
     let make = |asked, rest| unsafe { next::thrd_sleep(asked, rest) };
     Call { make, is_cancelled: true, interrupted: Some(-1) }.sleep_for(caller, asked, rest)

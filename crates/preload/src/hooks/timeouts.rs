@@ -29,7 +29,10 @@ fn concerned(settings: &Settings, limit_ns: Option<i64>) -> bool {
 }
 
 /// A call with this limit: by this library if a setting concerns it, else the program's own.
-pub(super) fn until(caller: Caller, limit: Limit, mut call: Events, own: impl FnOnce() -> c_int) -> c_int {
+///
+/// # Safety
+/// Its pointers are as the C function takes them.
+pub(super) unsafe fn until(caller: Caller, limit: Limit, mut call: Events, own: impl FnOnce() -> c_int) -> c_int {
     match concerning(caller, limit) {
         Some((settings, limit_ns)) => wait(&settings, limit_ns, &mut call),
         None => own(),
@@ -212,7 +215,7 @@ impl Select {
         }
         for (set, asked) in self.given.iter().zip(&self.asked).filter(|(set, _)| !set.is_null()) {
             for (place, asked) in asked.iter().enumerate().filter(|(_, asked)| **asked != 0) {
-                // SAFETY: `new` has read this word.
+                // SAFETY: `copy_sets` has read this word.
                 unsafe {
                     let word = set.add(place);
                     // The kernel does not write words of descriptors beyond those that the process can have.
@@ -266,7 +269,10 @@ fn wait_on_copies(
 }
 
 /// As select(2): what is left of the timeout is written back, as Linux does.
-pub(super) fn select(
+///
+/// # Safety
+/// Its pointers are as the C function takes them.
+pub(super) unsafe fn select(
     count: c_int,
     sets: [*mut fd_set; 3],
     timeout: *mut timeval,
@@ -287,7 +293,10 @@ pub(super) fn select(
 }
 
 /// As pselect(2).
-pub(super) fn pselect(
+///
+/// # Safety
+/// Its pointers are as the C function takes them.
+pub(super) unsafe fn pselect(
     count: c_int,
     sets: [*mut fd_set; 3],
     limit: Limit,
