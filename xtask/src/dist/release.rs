@@ -88,7 +88,8 @@ impl Architecture {
 
     /// Whether it is that of this machine.
     fn is_own(&self) -> bool {
-        self.glibc.starts_with(std::env::consts::ARCH)
+        let name = self.glibc.split('-').next();
+        name.is_some_and(|name| name.trim_end_matches("v7") == std::env::consts::ARCH)
     }
 
     /// Builds all parts with glibc, and returns their folder; or what is missing, with the command that installs it.
