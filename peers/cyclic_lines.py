@@ -3,8 +3,8 @@
 
     peers/cyclic_lines.py [PUNCTUAL]
 
-Each line of crates/cli/tests/cyclic/lines.txt runs on CPU 0 for three cycles. A shape is the output without its numbers. Old options,
-which cyclictest 2.4 refuses, are left out of its line alone.
+Each line of crates/cli/tests/cyclic/lines.txt runs on CPU 0 for three cycles. A shape is the kinds of lines: without their
+numbers, their order and how often they stand there. Old options, which cyclictest 2.4 refuses, are left out of its line alone.
 """
 
 import pathlib

@@ -95,20 +95,24 @@ kept = []
 if args.keep and os.path.exists(args.keep):
     with open(args.keep) as file:
         kept = [json.loads(line) for line in file]
+if any(one.get("beside") != args.beside for one in kept):
+    raise SystemExit(f"{args.keep} has pairs beside another load: name another file")
 load = args.beside and subprocess.Popen(args.beside, shell=True, start_new_session=True, stdout=subprocess.DEVNULL)
-for pair in range(args.pairs):
-    for case in CASES:
-        if sum(one["case"] == list(case) for one in kept) > pair:
-            continue
-        order = random.sample(sorted(PROGRAMS), 2)
-        kept.append({"case": list(case), **{name: run(PROGRAMS[name], *case) for name in order}})
-        if args.keep:
-            with open(args.keep, "a") as file:
-                file.write(json.dumps(kept[-1]) + "\n")
+try:
+    for pair in range(args.pairs):
+        for case in CASES:
+            if sum(one["case"] == list(case) for one in kept) > pair:
+                continue
+            order = random.sample(sorted(PROGRAMS), 2)
+            kept.append({"case": list(case), "beside": args.beside, **{name: run(PROGRAMS[name], *case) for name in order}})
+            if args.keep:
+                with open(args.keep, "a") as file:
+                    file.write(json.dumps(kept[-1]) + "\n")
+finally:
+    if load:
+        os.killpg(load.pid, signal.SIGTERM)
+        load.wait()
 
-if load:
-    os.killpg(load.pid, signal.SIGTERM)
-    load.wait()
 print("| case | pairs | p50 ours / theirs | of each CPU | p99 ours / theirs | p50, us: ours, theirs | CPU, %: ours, theirs | first sample, ms: ours, theirs |")
 print("|---|---|---|---|---|---|---|---|")
 for case in CASES:

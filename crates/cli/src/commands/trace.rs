@@ -71,7 +71,7 @@ impl OfRun {
             (None, begun) => begun.finish(causes.unwrap_or(&none)),
             (Some(output), _) => {
                 let name = format!("{} {}", output.flag, output.target);
-                complain(&name, "not written, because the kernel's events were not opened");
+                complain(&name, "not written, because nothing was traced");
                 false
             }
         }

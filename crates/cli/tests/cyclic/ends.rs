@@ -91,6 +91,21 @@ fn a_full_disk_loses_the_text_and_not_the_run() {
     let left = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
     assert!(begin.elapsed() >= std::time::Duration::from_millis(300), "it ended at the first error");
     assert_eq!(left.status.code(), Some(1));
+    assert_eq!(String::from_utf8(left.stderr).unwrap().matches("writing to stdout").count(), 1, "it is said once");
+}
+
+#[test]
+fn a_named_pipe_gets_the_json_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    let left = run(ours(&["-q", "-l", "2", &format!("--json={}", pipe.display())]));
+    assert_eq!(left.code, Some(0), "{}", left.stderr);
+    assert!(reader.join().unwrap().contains("\"num_threads\": 1"));
 }
 
 #[test]

@@ -90,7 +90,8 @@ LASTS=3s cyclic >/dev/null & later; is status 0 $?; show native
 fn a_suspended_machine_is_said_and_no_wake_up_is_lost() {
     let Some(machine) = machine(Kernel::V6_12, Table::PStates) else { return };
     let script = r#"
-LASTS=6s cyclic >/dev/null & sleep 2
+LASTS=6s cyclic >/dev/null &
+while ! grep -qs cyclic/ /proc/[0-9]*/task/*/comm; do usleep 100000; done; sleep 1
 echo core >/sys/power/pm_test; echo mem >/sys/power/state; is resumed 0 $?
 wait $!; is status 0 $?; show suspended
 "#;
@@ -99,7 +100,7 @@ wait $!; is status 0 $?; show suspended
         Notice::Paused { cause: PauseCause::Suspended, gap_ns, .. } => Some(*gap_ns),
         _ => None,
     });
-    assert!(gap_ns.is_some_and(|ns| (2_000_000_000..20_000_000_000).contains(&ns)), "{:?}", suspended.notices);
+    assert!(gap_ns.is_some_and(|ns| ns >= 2_000_000_000), "{:?}", suspended.notices);
     for series in &suspended.series {
         let missed = series.experiment.cyclic().unwrap().metrics.missed.unwrap();
         assert_eq!(series.summary.count + missed, 300, "CLOCK_MONOTONIC stands still meanwhile: {}", series.subject);

@@ -1,7 +1,8 @@
 //! A run in the form of cyclictest: from its options to what it prints at the end.
 //!
 //! Figures go to stdout, to the byte as cyclictest prints them. Notes go to stderr, with the name of this program. The exit status
-//! is cyclictest's: 0 also after SIGINT and after a break, 1 if the threads cannot have their policy, 2 for bad usage.
+//! is cyclictest's: 0 also after SIGINT and after a break, 1 if the threads cannot have their policy, 2 for bad usage. It is 1 too if a text or
+//! a file was lost.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -186,13 +187,11 @@ impl Session {
         }
         let missed: u64 = self.table.rows.iter().map(|row| row.gauge.missed()).sum();
         if missed > 0 {
-            say(&format!(
-                "{missed} wake-ups were missed: due while their thread had not come back from an earlier one"
-            ));
+            say(&format!("missed wake-ups, due while their thread had not come back from an earlier one: {missed}"));
         }
         let lost: u64 = self.values.iter().map(|values| values.lost).sum();
         if lost > 0 {
-            say(&format!("{lost} values were overwritten before they could be printed"));
+            say(&format!("values that were overwritten before they could be printed: {lost}"));
         }
         if self.options.refresh_on_max && self.draws() {
             let rows = self.table.rows.len() + 2;
@@ -317,6 +316,10 @@ fn check_files(options: &Options) -> Result<(), BadUsage> {
     let files = [("--json", &options.json), ("--histfile", &options.histfile)];
     for (flag, path) in files {
         let Some(path) = path.as_deref().filter(|path| *path != "-") else { continue };
+        // A pipe has one reader, for which it is opened once: at the end.
+        if std::fs::metadata(path).is_ok_and(|facts| !facts.is_file() && !facts.is_dir()) {
+            continue;
+        }
         OpenOptions::new().append(true).create(true).open(path).map_err(|error| {
             BadUsage::invalid(flag, terminal::shown(path), format!("{error}; name a file that can be written"))
         })?;

@@ -21,6 +21,7 @@ use punctual_lab::cyclic::{self, Load, Plan, Request, highest_priority};
 use punctual_lab::{Observer, Progress};
 use punctual_record::{Limit, Quantity, Run};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::args::{ConditionArgs, OutputArgs, values, with_one_value};
 use crate::commands::cpu_lock;
@@ -41,7 +42,7 @@ pub(crate) struct CyclicArgs {
     /// How long (10m, 8h)
     #[arg(long, value_name = "DUR", default_value = "10s", value_parser = values::positive_duration)]
     pub(crate) duration: Duration,
-    /// Load beside the threads: cpu, memory, io, fork, timers, network, 'stress-ng ARGS'
+    /// Load beside the threads: cpu, memory, io, fork, timers, network, and last in a list 'stress-ng ARGS'
     #[arg(long, value_name = "LOAD", value_parser = Load::list)]
     pub(crate) load: Vec<Vec<Load>>,
     /// Do not look for the causes of late wake-ups, which the kernel's events show
@@ -65,10 +66,9 @@ impl CyclicArgs {
     /// What is asked for: without a policy and a lock, the best that may be had.
     fn asked(&self) -> Result<Conditions, BadUsage> {
         self.conditions.check()?;
-        let [variant] = <[_; 1]>::try_from(self.conditions.variants()?).map_err(|_| {
-            BadUsage("invalid --policy: one set of conditions is measured at a time (example: --policy fifo:80)".into())
-        })?;
-        let mut asked = variant.over(&self.conditions.base());
+        // A condition has one value here, so there is one variant.
+        let variants = self.conditions.variants()?.into_iter();
+        let mut asked = variants.fold(self.conditions.base(), |asked, variant| variant.over(&asked));
         if asked.value(Condition::POLICY).is_none()
             && let Some(policy) = highest_priority()
         {
@@ -171,7 +171,7 @@ impl Journal {
         run.to_json(&mut json).map_err(io::Error::other)?;
         let part = path.with_extension(&PART[1..]);
         let written = File::create(&part).and_then(|mut file| {
-            flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+            lock(&file)?;
             file.write_all(&json)?;
             file.sync_data()?;
             fs::rename(&part, path)?;
@@ -207,6 +207,15 @@ impl Journal {
     }
 }
 
+/// Locks the file for as long as it is open, unless another process has. Returns whether its file system has locks.
+fn lock(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(error @ Errno::WOULDBLOCK) => Err(error.into()),
+        Err(_) => Ok(false),
+    }
+}
+
 /// The files that no process holds any longer, each under a name that no later process takes.
 fn left_behind(folder: &Path) -> Vec<PathBuf> {
     let files = folder.read_dir().into_iter().flatten().flatten();
@@ -215,8 +224,11 @@ fn left_behind(folder: &Path) -> Vec<PathBuf> {
         let name = name.to_str()?.strip_prefix(NAME[0])?;
         let id = name.strip_suffix(PART).or(name.strip_suffix(NAME[1]))?;
         // The lock ends with the process that holds it, and with this file.
-        let opened = File::open(file.path()).ok()?;
-        flock(&opened, FlockOperation::NonBlockingLockExclusive).ok()?;
+        let opened = File::options().read(true).write(true).open(file.path()).ok()?;
+        let (process, _) = id.split_once('-').unwrap_or((id, ""));
+        if !lock(&opened).ok()? && Path::new("/proc").join(process).exists() {
+            return None;
+        }
         // A writer may have put another one in its place before that.
         if fs::metadata(file.path()).ok()?.ino() != opened.metadata().ok()?.ino() {
             return None;
@@ -227,7 +239,6 @@ fn left_behind(folder: &Path) -> Vec<PathBuf> {
             return None;
         }
         let since = opened.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-        let (process, _) = id.split_once('-').unwrap_or((id, ""));
         let name = format!("{FOUND}{:012}.{:09}-{process}.json", since.as_secs(), since.subsec_nanos());
         let path = folder.join(name);
         fs::rename(file.path(), &path).ok().map(|()| path)

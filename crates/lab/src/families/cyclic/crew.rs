@@ -75,8 +75,6 @@ pub struct Crew {
     interrupters: Vec<Option<Interrupter>>,
     refused: Vec<Vec<Refused>>,
     lost: Vec<Lost>,
-    /// How often the threads of this process had been freed when these started.
-    freed: usize,
 }
 
 /// What a thread used, and the conditions that it had no longer at its end.
@@ -121,8 +119,7 @@ impl Crew {
         }
         drop(ready);
         let (interrupters, refused, lost) = (Vec::new(), Vec::new(), Vec::new());
-        let freed = sched::times_freed();
-        let mut crew = Self { bell, gauges, members, threads, interrupters, refused, lost, freed };
+        let mut crew = Self { bell, gauges, members, threads, interrupters, refused, lost };
         let mut all: Vec<Ready> = told.iter().take(crew.threads.len()).collect();
         starter.begin();
         all.sort_by_key(|ready| ready.thread);
@@ -186,8 +183,7 @@ impl Crew {
         for left in std::mem::take(&mut self.threads).into_iter().map(joined) {
             let (used, lost) = left.unzip();
             usage.push(used);
-            // What this program moved to end it has not lost its CPU or its policy to another one.
-            for lost in lost.into_iter().flatten().filter(|_| sched::times_freed() == self.freed) {
+            for lost in lost.into_iter().flatten() {
                 if !self.lost.contains(&lost) {
                     self.lost.push(lost);
                 }
@@ -230,6 +226,7 @@ fn cycle(
 ) -> Left {
     let _signals = signal::block_all_signals_but(&[signal::for_interrupting()]);
     let interruptible = Interruptible::this_thread().ok();
+    let freed = sched::times_freed();
     let Applied { guard, refused } = member.conditions.clone().allow_irreversible().apply();
     memory::prefault_stack();
     let tid = sched::current_thread_id();
@@ -257,7 +254,11 @@ fn cycle(
             bell.ring();
         }
     }
-    let left = (meter.stop(), guard.lost());
+    let used = meter.stop();
+    // What this program freed to end it has not lost its CPU or its policy to another one. It is counted before it is freed.
+    let lost = guard.lost();
+    let lost = if sched::times_freed() == freed { lost } else { Vec::new() };
+    let left = (used, lost);
     drop(guard);
     bell.one_ended();
     left

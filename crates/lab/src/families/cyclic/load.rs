@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use punctual_linux::child::ends_with_this_thread;
 use punctual_linux::signal;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid};
 
 use crate::frame::Unavailable;
 
@@ -68,10 +68,18 @@ impl Load {
     /// The first that is none, and what there is.
     pub fn list(text: &str) -> Result<Vec<Self>, String> {
         let (names, program) = match text.find(STRESS_NG) {
-            Some(at) => (text[..at].trim_end().trim_end_matches(','), Some(&text[at..])),
+            Some(at) => (text[..at].trim_end(), Some(&text[at..])),
             None => (text, None),
         };
-        let has_names = program.is_none() || !names.is_empty();
+        let (names, has_names) = match program {
+            Some(_) if names.is_empty() => (names, false),
+            // Before it stands a comma.
+            Some(_) => (
+                names.strip_suffix(',').ok_or("expected a comma before stress-ng (example: cpu,stress-ng -i 1)")?,
+                true,
+            ),
+            None => (names, true),
+        };
         names.split(',').filter(|_| has_names).map(str::trim).chain(program).map(str::parse).collect()
     }
 }
@@ -137,12 +145,23 @@ impl Loads {
             };
             return Some(Unavailable::because(why));
         }
-        let ended = |(load, program): &mut (Load, Child)| match program.try_wait() {
-            Ok(Some(status)) => Some(format!("load {load}: it ended before the run ({status})")),
-            _ => None,
+        let ended = |(load, program): &(Load, Child)| {
+            let ended = ended(program)?;
+            let how = match (ended.exit_status(), ended.terminating_signal()) {
+                (Some(status), _) => format!("exit status {status}"),
+                (None, Some(signal)) => format!("signal {signal}"),
+                (None, None) => "for a reason that the kernel did not say".to_owned(),
+            };
+            Some(format!("load {load}: it ended before the run ({how})"))
         };
-        self.programs.iter_mut().find_map(ended).map(Unavailable::because)
+        self.programs.iter().find_map(ended).map(Unavailable::because)
     }
+}
+
+/// How the program ended. It is not waited for: until then its number is that of its group, which is killed by it.
+fn ended(program: &Child) -> Option<WaitIdStatus> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(Pid::from_child(program)), options).ok().flatten()
 }
 
 impl Drop for Loads {
@@ -153,7 +172,7 @@ impl Drop for Loads {
             let _ = kill_process_group(Pid::from_child(program), Signal::TERM);
         }
         for (_, program) in &mut self.programs {
-            while matches!(program.try_wait(), Ok(None)) && Instant::now() < until {
+            while ended(program).is_none() && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(5));
             }
             let _ = kill_process_group(Pid::from_child(program), Signal::KILL);
@@ -250,7 +269,7 @@ mod tests {
         let list = |text: &str| Load::list(text).map(|all| all.iter().map(Load::to_string).collect::<Vec<_>>());
         assert_eq!(list("cpu, io").unwrap(), ["cpu", "io"]);
         assert_eq!(list("timers,stress-ng --taskset 0,1").unwrap(), ["timers", "stress-ng --taskset 0,1"]);
-        assert!(list("").is_err() && list("cpu,").is_err());
+        assert!(list("").is_err() && list("cpu,").is_err() && list("cpu stress-ng --io 1").is_err());
         assert!("disk".parse::<Load>().unwrap_err().starts_with("expected cpu, memory"));
     }
 }

@@ -15,7 +15,7 @@ mod turn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::conditions::{Applied, Condition, Conditions, Lost, Refused, Scope};
+use punctual::conditions::{Applied, Condition, Conditions, Guard, Lost, Refused, Scope};
 use punctual::{CpuSet, Policy};
 use punctual_linux as linux;
 use punctual_linux::clock::{Clock, now_ns};
@@ -211,7 +211,9 @@ pub fn run(plan: Plan, session: &mut Session<'_>) -> Result<(), Error> {
     series(&plan, &seen.stretches, &label).into_iter().for_each(|series| session.add_series(series));
     seen.causes.into_iter().for_each(|causes| session.set_causes(causes));
     seen.unseen.into_iter().for_each(|unseen| session.notice(Notice::Unseen(unseen)));
-    unmet.or(seen.without_load.map(Error::Unavailable)).map_or(Ok(()), Err)
+    let Some(error) = unmet.or(seen.without_load.map(Error::Unavailable)) else { return Ok(()) };
+    session.incomplete();
+    Err(error)
 }
 
 /// Enters what the threads had lost at their end, and what stood still meanwhile.
@@ -231,6 +233,8 @@ struct Pauses {
     before: Option<Look>,
     /// What each thread had counted in each bucket of its spread.
     counted: Vec<Vec<u64>>,
+    /// How late every thread was before the last call.
+    late_before_ns: u64,
     /// Of each cause: how long altogether, and when it was first noticed.
     found: Vec<(PauseCause, u64, i64)>,
 }
@@ -239,16 +243,16 @@ struct Pauses {
 const SHORTEST_STOP_NS: u64 = 20_000_000;
 
 impl Pauses {
-    /// How late every thread was at least once since the last call: by a stop all come late, and by no less.
+    /// How late every thread was at least once since the last call. A stop delays all that had a wake-up due in it.
     fn all_late_ns(&mut self, gauges: &[Arc<Gauge>]) -> u64 {
         let now: Vec<Vec<u64>> = gauges.iter().map(|gauge| gauge.spread()).collect();
         let before = std::mem::replace(&mut self.counted, now);
-        let latest = |(thread, counts): (usize, &Vec<u64>)| {
+        let most = |(thread, counts): (usize, &Vec<u64>)| {
             let known = |bucket: usize| before.get(thread).and_then(|counts| counts.get(bucket)).copied().unwrap_or(0);
             let bucket = counts.iter().enumerate().rposition(|(bucket, count)| *count > known(bucket));
             bucket.map_or(0, |bucket| highest(bucket).max(0).unsigned_abs())
         };
-        self.counted.iter().enumerate().map(latest).min().unwrap_or(0)
+        self.counted.iter().enumerate().map(most).min().unwrap_or(0)
     }
 
     /// The last call was to be this long ago.
@@ -257,7 +261,9 @@ impl Pauses {
         let took_ns = self.before.map_or(0, |before| now_ns(Clock::Monotonic) - before.at_ns);
         let now = Look::after(took_ns.saturating_sub_unsigned(expected_ns), Look::now);
         let stretch = Stretch { expected_ns, largest_ns: 0, guest_cpus: None };
-        let all_late_ns = self.all_late_ns(gauges);
+        let late_ns = self.all_late_ns(gauges);
+        // The signal may be noticed one look after the wake-ups.
+        let all_late_ns = late_ns.max(std::mem::replace(&mut self.late_before_ns, late_ns));
         let broken = self.before.replace(now).and_then(|before| stretch.broken(&before, &now));
         let (cause, gap_ns) = match broken {
             // SIGCONT also comes to a program that was not stopped.
@@ -306,7 +312,9 @@ fn perform(
     let mut seen = Seen { refused, ..Seen::default() };
     let notes = guard.notes().iter().map(|text| Notice::Other { text: text.clone() });
     seen.left.extend(notes);
+    let restored = |guard: Guard| guard.restore().iter().map(crate::frame::ledger::not_restored).collect::<Vec<_>>();
     if plan.asked.require && !seen.refused.is_empty() {
+        seen.left.extend(restored(guard));
         return Ok(seen);
     }
     let mut loads = Loads::start(&plan.asked.loads, plan.cpus.len())?;
@@ -319,6 +327,8 @@ fn perform(
         }
     }
     if plan.asked.require && !seen.refused.is_empty() {
+        drop((crew, loads));
+        seen.left.extend(restored(guard));
         return Ok(seen);
     }
     seen.stretches = crew.gauges().iter().map(|gauge| Stretches::new(gauge, Unit::Nanoseconds)).collect();
@@ -332,7 +342,7 @@ fn perform(
     seen.lost = crew.lost().to_vec();
     (seen.causes, seen.unseen) = lookout.end(crew.bell().spikes());
     drop(loads);
-    seen.left.extend(guard.restore().iter().map(crate::frame::ledger::not_restored));
+    seen.left.extend(restored(guard));
     Ok(seen)
 }
 

@@ -201,7 +201,7 @@ impl Lookout {
         match Watch::open(&later, Level::Causes, Room::Small) {
             Ok(watch) => lookout.watch = Some(watch),
             Err(error) if lookout.flight.tracer.is_some() => {
-                return Err(without("the kernel's events, for --trace", &error).into());
+                return Err(without("the kernel's events, which the trace is to have", &error).into());
             }
             Err(error) => lookout.missing.push(without("the causes of late wake-ups", &error)),
         }
@@ -354,9 +354,9 @@ impl Flight {
     fn left_out(&self, spikes: &Spikes) -> Option<Unseen> {
         let (all, taken) = (spikes.count(), self.taken as u64);
         (self.of_spikes && all > taken).then(|| Unseen {
-            what: format!("the events of {} of {all} wake-ups that were later than --break", all - taken),
+            what: format!("the events of {} of {all} wake-ups that were later than the limit", all - taken),
             why: format!("the trace has those of the first {taken}"),
-            remedy: Some("use a larger --break".to_owned()),
+            remedy: (taken >= SPIKES as u64).then(|| "use a higher limit".to_owned()),
         })
     }
 }
