@@ -128,7 +128,7 @@ impl Watch {
         self.found.tally.mark(nominal_ns);
     }
 
-    /// How many of the latest wake-ups [`Causes::worst`] keeps: ten, unless asked otherwise.
+    /// How many of the worst wake-ups [`Causes::worst`] keeps: ten, unless asked otherwise.
     pub fn keep(&mut self, most: usize) {
         self.found.worst.keep(most);
     }

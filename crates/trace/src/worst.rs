@@ -1,4 +1,4 @@
-//! The latest wake-ups, with what the CPUs did meanwhile.
+//! The worst wake-ups, with what the CPUs did meanwhile.
 
 use punctual_linux::syscall_name;
 use punctual_record::{Activity, ChainLink, LateWake, Stretch, WakePart};

@@ -37,7 +37,7 @@ pub struct Causes {
     pub missing: Vec<Unseen>,
     /// By thread name and call, the most time lost first.
     pub calls: Vec<CallCauses>,
-    /// The latest wake-ups, the worst first; at most ten.
+    /// The worst wake-ups, the worst first; at most ten.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub worst: Vec<LateWake>,
     /// Remedies that were tried on the running program, after the causes were found.

@@ -1,4 +1,4 @@
-//! Causes as pictures: a stacked bar for each call and for each of the latest wake-ups, and what the CPUs did around those.
+//! Causes as pictures: a stacked bar for each call and for each of the worst wake-ups, and what the CPUs did around those.
 
 use std::collections::BTreeSet;
 
@@ -20,13 +20,13 @@ const COLOURS: usize = 7;
 const CPUS: usize = 16;
 const STRETCHES: usize = 1000;
 
-/// A bar for each call, and a bar for each of the latest wake-ups; none where none was late.
+/// A bar for each call, and a bar for each of the worst wake-ups; none where none was late.
 pub(super) fn bars(causes: &Causes, guest: bool) -> impl Iterator<Item = Album> {
     let pictures = [of_calls(causes, guest), of_the_tail(causes, guest)].into_iter().flatten();
     pictures.map(|picture| Album { pictures: vec![(String::new(), picture)], ..Album::default() })
 }
 
-/// A picture for each of the latest wake-ups; `None` without them.
+/// A picture for each of the worst wake-ups; `None` without them.
 pub(super) fn timelines(causes: &Causes, guest: bool) -> Option<Album> {
     let one = |(number, wake): (usize, &LateWake)| {
         Some((format!("wake-up {number}, {} late", units::duration(wake.late_ns)), timeline(wake, guest)?))
@@ -59,7 +59,7 @@ fn of_calls(causes: &Causes, guest: bool) -> Option<Picture> {
     )
 }
 
-/// The lateness of each of the latest wake-ups, cause by cause: what the tail is made of.
+/// The lateness of each of the worst wake-ups, cause by cause: what the tail is made of.
 fn of_the_tail(causes: &Causes, guest: bool) -> Option<Picture> {
     let bar = |wake: &LateWake| {
         let mut pieces: Vec<(Cause, String, f64)> = Vec::new();
@@ -73,8 +73,8 @@ fn of_the_tail(causes: &Causes, guest: bool) -> Option<Picture> {
         pieces.sort_by(|a, b| b.2.total_cmp(&a.2));
         Bar { name: format!("{}, {}", name(&wake.thread), name(&wake.call)), pieces }
     };
-    let about = "A bar is one wake-up, the latest first. Its pieces are causes, and add up to its lateness.";
-    stacked(("The latest wake-ups, by cause", about), causes.worst.iter().take(WORST).map(bar), guest)
+    let about = "A bar is one wake-up, the worst first. Its pieces are causes, and add up to its lateness.";
+    stacked(("The worst wake-ups, by cause", about), causes.worst.iter().take(WORST).map(bar), guest)
 }
 
 /// Bars of pieces, one after the other; causes have a colour each, those with the most time.

@@ -1,4 +1,4 @@
-//! The latest wake-ups, part by part, with a bar for when each part took its time.
+//! The worst wake-ups, part by part, with a bar for when each part took its time.
 
 use punctual_record::{Causes, LateWake, Run};
 
@@ -33,7 +33,7 @@ pub(super) fn section(run: &Run, causes: &Causes) -> Option<Section> {
         Column::drawn("when", 50),
     ];
     (!rows.is_empty())
-        .then(|| Section::new("The latest wake-ups").with(Block::Table(Table { columns, rows, ranking: None })))
+        .then(|| Section::new("The worst wake-ups").with(Block::Table(Table { columns, rows, ranking: None })))
 }
 
 /// `812 µs late: redis-server (4711), epoll_wait, on CPU 1, 1.23 s after the beginning`.

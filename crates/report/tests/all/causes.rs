@@ -338,7 +338,7 @@ fn bars_add_up_to_the_lateness() {
 fn a_timeline_has_a_row_for_each_cpu() {
     let albums = self::albums(&program_run());
     let tail = &albums[1].pictures[0].1;
-    assert_eq!((tail.title.as_str(), tail.y.ticks.len()), ("The latest wake-ups, by cause", 1));
+    assert_eq!((tail.title.as_str(), tail.y.ticks.len()), ("The worst wake-ups, by cause", 1));
     let picture = &albums[2].pictures[0].1;
     let names: Vec<&str> = picture.y.ticks.iter().map(|(_, name)| name.as_str()).collect();
     assert_eq!(names, ["late", "CPU 1", "CPU 0"], "its own CPU first");
