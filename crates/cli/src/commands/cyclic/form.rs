@@ -117,7 +117,7 @@ impl Table {
         ids + &broken.unwrap_or_default()
     }
 
-    /// A line below the histogram: a value of each thread, with at least so many digits, and perhaps one of all.
+    /// A line below the histogram. It has a value of each thread, padded with zeros to `digits`, and the value of all threads if that is given.
     fn trailer(&self, name: &str, digits: usize, value: impl Fn(&Row) -> i64, all: Option<i64>) -> String {
         let values = self.rows.iter().map(value).chain(all);
         let values: String = values.map(|value| format!(" {value:0digits$}")).collect();

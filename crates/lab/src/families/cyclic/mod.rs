@@ -239,7 +239,7 @@ struct Pauses {
     found: Vec<(PauseCause, u64, i64)>,
 }
 
-/// A shorter stop is not told from what a busy machine does to threads of the usual policy.
+/// The shortest stop that is reported. A busy machine delays threads under SCHED_OTHER by as much as a shorter one does.
 const SHORTEST_STOP_NS: u64 = 20_000_000;
 
 impl Pauses {
